@@ -1,0 +1,75 @@
+"""lorimer: the harness between a language model and the world.
+
+The model only proposes; lorimer decides and acts. Names are imported on first use, so that
+`import lorimer` costs next to nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from lorimer.core.calls import Effects, Idempotency, Outcome, Refusal
+    from lorimer.core.decisions import Approval, ApprovalRequest, Decision, Policy
+    from lorimer.core.errors import LorimerError
+    from lorimer.core.messages import FilePart, ImagePart, TextPart
+    from lorimer.models.protocol import Model, Settings
+    from lorimer.runtime.agent import Agent
+    from lorimer.runtime.loop import Limits
+    from lorimer.runtime.results import RunResult
+    from lorimer.runtime.session import Session
+    from lorimer.store import open_store
+    from lorimer.tools.function import tool
+    from lorimer.tools.tool import Description, Principal, Tool, ToolContext, ToolError
+
+__version__ = "0.1.0"
+
+_FROM = {
+    "Agent": "lorimer.runtime.agent",
+    "Approval": "lorimer.core.decisions",
+    "ApprovalRequest": "lorimer.core.decisions",
+    "Decision": "lorimer.core.decisions",
+    "Description": "lorimer.tools.tool",
+    "Effects": "lorimer.core.calls",
+    "FilePart": "lorimer.core.messages",
+    "Idempotency": "lorimer.core.calls",
+    "ImagePart": "lorimer.core.messages",
+    "Limits": "lorimer.runtime.loop",
+    "LorimerError": "lorimer.core.errors",
+    "Model": "lorimer.models.protocol",
+    "Outcome": "lorimer.core.calls",
+    "Policy": "lorimer.core.decisions",
+    "Principal": "lorimer.tools.tool",
+    "Refusal": "lorimer.core.calls",
+    "RunResult": "lorimer.runtime.results",
+    "Session": "lorimer.runtime.session",
+    "Settings": "lorimer.models.protocol",
+    "TextPart": "lorimer.core.messages",
+    "Tool": "lorimer.tools.tool",
+    "ToolContext": "lorimer.tools.tool",
+    "ToolError": "lorimer.tools.tool",
+    "open_store": "lorimer.store",
+    "tool": "lorimer.tools.function",
+}
+
+__all__ = [
+    "Agent", "Approval", "ApprovalRequest", "Decision", "Description", "Effects", "FilePart",
+    "Idempotency", "ImagePart", "Limits", "LorimerError", "Model", "Outcome", "Policy", "Principal",
+    "Refusal", "RunResult", "Session", "Settings", "TextPart", "Tool", "ToolContext", "ToolError",
+    "open_store", "tool",
+]  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    module = _FROM.get(name)
+    if module is None:
+        raise AttributeError(f"module 'lorimer' has no attribute {name!r}")
+    import importlib
+
+    value = getattr(importlib.import_module(module), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_FROM})

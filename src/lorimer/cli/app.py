@@ -1,0 +1,85 @@
+"""The command tree, and how errors end it."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+
+import typer
+
+from lorimer.cli import audit, chat, guarantees, models, prompt, resume, run, sessions, tools
+from lorimer.core.errors import LorimerError
+
+app = typer.Typer(
+    name="lorimer",
+    help="The harness between a language model and the world: checked tool calls, a true record.",
+    epilog='Start with: lorimer run "What is in this folder?"   ·   Each command has --help.',
+    no_args_is_help=True,
+    add_completion=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("run")(run.run)
+app.command("chat")(chat.chat)
+app.command("resume")(resume.resume)
+app.add_typer(sessions.app, name="sessions")
+app.add_typer(tools.app, name="tools")
+app.add_typer(models.app, name="models")
+app.add_typer(prompt.app, name="prompt")
+app.add_typer(audit.app, name="audit")
+app.command("guarantees")(guarantees.guarantees)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from lorimer import __version__
+
+        print(f"lorimer {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: bool = typer.Option(
+        False, "--version", "-V", callback=_version, is_eager=True, help="Print the version."
+    ),
+) -> None:
+    """The harness between a language model and the world: checked tool calls, a true record."""
+
+
+def run_app() -> int:
+    """Run the command of `sys.argv`; its exit code. Known faults become one clear message."""
+    # Retries are told by the screen; without this, Python prints stamina's own log line as well.
+    logging.getLogger("stamina").addHandler(logging.NullHandler())
+    try:
+        result = app(standalone_mode=False)
+    except LorimerError as fault:
+        return report(fault)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
+    except KeyboardInterrupt:
+        print("\nStopped.", file=sys.stderr)
+        return 130
+    except typer.Abort:
+        print("Stopped.", file=sys.stderr)
+        return 130
+    except Exception as fault:
+        shown = getattr(fault, "show", None)
+        if shown is None:
+            raise
+        shown()  # a usage error of the command line library
+        return int(getattr(fault, "exit_code", 2))
+    return result if isinstance(result, int) else 0
+
+
+def report(fault: LorimerError) -> int:
+    """Print a known fault for a person; its exit code."""
+    from lorimer.cli.terminal import safe
+
+    print(f"lorimer: {safe(fault.message)}", file=sys.stderr)
+    if fault.next:
+        print(f"  → {safe(fault.next)}", file=sys.stderr)
+    return fault.exit_code

@@ -1,0 +1,153 @@
+"""`lorimer chat`: a conversation in the terminal."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from lorimer.cli.run import (
+    Folder,
+    MaxCost,
+    MaxSteps,
+    MaxTime,
+    Mode,
+    Model,
+    StorePath,
+    Tools,
+    Unsandboxed,
+    Wait,
+    Yes,
+    make_limits,
+)
+from lorimer.core.errors import LorimerError, UsageFault
+
+if TYPE_CHECKING:
+    from lorimer.cli.terminal import Screen
+    from lorimer.runtime.session import Session
+
+_HELP = """\
+Enter sends · Alt-Enter (or Esc, Enter) starts a new line · Ctrl-C stops an answer · Ctrl-D leaves
+/tools    the tools of this session        /session  its id
+/resume   go on with an interrupted answer /help     this text        /exit  leave"""
+
+
+def chat(
+    session_id: Annotated[
+        str | None, typer.Option("--session", "-s", help="Go on in this session.")
+    ] = None,
+    model: Model = None,
+    tools: Tools = None,
+    mode: Mode = "ask",
+    yes: Yes = False,
+    folder: Folder = Path("."),
+    store: StorePath = None,
+    max_steps: MaxSteps = 50,
+    max_cost: MaxCost = None,
+    max_time: MaxTime = None,
+    allow_unsandboxed: Unsandboxed = False,
+    wait: Wait = False,
+) -> int:
+    """Talk with the model in this terminal; it may use tools in the folder.
+
+    Everything is recorded as it happens: leave at any time and come back with --session ID.
+    """
+    from lorimer.cli.execute import run_async
+    from lorimer.cli.setup import choose_model, choose_tools
+    from lorimer.cli.terminal import Screen, TerminalApprover, can_ask
+    from lorimer.runtime.agent import Agent
+
+    if not can_ask():
+        raise UsageFault(
+            "chat needs a terminal.", next='Use: lorimer run "…" (with --session ID to go on).'
+        )
+    screen = Screen()
+
+    async def work() -> int:
+        chosen_tools = choose_tools(tools, allow_unsandboxed=allow_unsandboxed)
+        chosen = choose_model(model, yes=yes, say=screen.line)
+        agent = Agent(
+            chosen, chosen_tools, mode=mode, store=store, workspace=folder,
+            approver=TerminalApprover(screen), watch=screen,
+            limits=make_limits(max_steps, max_cost, max_time),
+        )  # fmt: skip
+        try:
+            async with agent, agent.session(session_id, wait_s=None if wait else 1.0) as session:
+                screen.line(f"{chosen.name} · mode {mode} · session {session.id} · /help")
+                await _converse(session, screen)
+                screen.line(f"Come back with: lorimer chat --session {session.id}")
+        finally:
+            await chosen.aclose()
+        return 0
+
+    return run_async(work, as_json=False)
+
+
+async def _converse(session: Session, screen: Screen) -> None:
+    from lorimer.cli.execute import show, with_signals
+
+    prompt = _prompt()
+    while True:
+        try:
+            text = (await prompt.prompt_async("> ", handle_sigint=False)).strip()
+        except KeyboardInterrupt:
+            continue
+        except EOFError:
+            return
+        if not text:
+            continue
+        send: Any = None
+        match text:
+            case "/exit" | "/quit":
+                return
+            case "/help":
+                screen.line(_HELP)
+            case "/session":
+                screen.line(session.id)
+            case "/tools":
+                for one in session.agent.registry:
+                    screen.line(
+                        f"{one.name} ({one.effects}): {one.description.what.splitlines()[0]}"
+                    )
+            case "/resume":
+                send = session.resume
+            case _ if text.startswith("/") and " " not in text and "/" not in text[1:]:
+                screen.line(f"There is no command {text}. /help lists them.")
+            case _:
+
+                async def send(words: str = text) -> Any:
+                    return await session.send(words)
+
+        if send is None:
+            continue
+        screen.streamed = ""
+        try:
+            show(await with_signals(session, send, screen), screen, as_json=False)
+        except LorimerError as fault:
+            screen.line(f"lorimer: {fault}")
+
+
+def _prompt() -> Any:
+    from prompt_toolkit import PromptSession
+    from prompt_toolkit.history import FileHistory
+    from prompt_toolkit.key_binding import KeyBindings
+
+    from lorimer.core.home import home
+
+    keys = KeyBindings()
+
+    @keys.add("enter")
+    def _send(event: Any) -> None:
+        event.current_buffer.validate_and_handle()
+
+    @keys.add("escape", "enter")
+    def _newline(event: Any) -> None:
+        event.current_buffer.insert_text("\n")
+
+    folder = home()
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    return PromptSession(
+        history=FileHistory(str(folder / "chat-history")), multiline=True, key_bindings=keys,
+        prompt_continuation="  ",
+    )  # fmt: skip

@@ -1,0 +1,102 @@
+"""Running one message in a terminal: signals, output, exit code. Shared by run, resume and chat."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import sys
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any
+
+from lorimer.core.errors import LorimerError
+
+if TYPE_CHECKING:
+    from lorimer.cli.terminal import Screen
+    from lorimer.runtime.results import RunResult
+    from lorimer.runtime.session import Session
+
+_CODES = {
+    "answered": 0, "cancelled": 130, "max_steps": 7, "max_cost": 7, "max_time": 7, "failures": 7,
+}  # fmt: skip
+_WORDS = {
+    "max_steps": "the limit of steps (--max-steps) was reached",
+    "max_cost": "the limit of cost (--max-cost) was reached",
+    "max_time": "the limit of time (--max-time) was reached",
+    "failures": "too many calls in a row failed",
+    "length": "the answer was cut off at the output limit",
+    "refusal": "the model refused to answer",
+    "empty": "the model gave no answer",
+    "cancelled": "stopped",
+}
+
+
+async def with_signals(
+    session: Session, work: Callable[[], Awaitable[RunResult]], screen: Screen
+) -> RunResult:
+    """Run `work`; the first Ctrl-C (or SIGTERM) stops the run cleanly, a second one at once."""
+    loop = asyncio.get_running_loop()
+    task = asyncio.ensure_future(work())
+    presses = 0
+
+    def pressed() -> None:
+        nonlocal presses
+        presses += 1
+        if presses == 1:
+            screen.line(
+                "Stopping: what runs is ended and recorded. Press Ctrl-C again to leave at once."
+            )
+            session.cancel("cancelled by the user")
+            if not session.running:
+                task.cancel()
+        else:
+            task.cancel()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, pressed)
+    try:
+        return await task
+    finally:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.remove_signal_handler(number)
+
+
+def show(result: RunResult, screen: Screen, *, as_json: bool) -> int:
+    """Print how a run ended; its exit code."""
+    screen.end()
+    if as_json:
+        print(json.dumps(result.to_json(), ensure_ascii=False))
+    elif result.answer and (not screen.stream or not screen.streamed.strip()):
+        from lorimer.cli.terminal import safe
+
+        print(safe(result.answer) if sys.stdout.isatty() else result.answer)
+    if result.stop != "answered":
+        screen.line(
+            f"Ended: {_WORDS.get(result.stop, result.stop)}. Go on with: lorimer resume "
+            f"{result.session}"
+        )
+    return _CODES.get(result.stop, 3)
+
+
+def run_async(work: Callable[[], Awaitable[int]], *, as_json: bool) -> int:
+    """Run `work`; with `--json` a known fault becomes a JSON object on stdout as well."""
+    try:
+        return asyncio.run(_main(work))
+    except LorimerError as fault:
+        if not as_json:
+            raise
+        body: dict[str, Any] = {
+            "error": type(fault).__name__, "message": fault.message, "next": fault.next,
+            "exit_code": fault.exit_code,
+        }  # fmt: skip
+        session = getattr(fault, "session", None)
+        if session:
+            body["session"] = session
+        print(json.dumps(body, ensure_ascii=False))
+        return fault.exit_code
+    except asyncio.CancelledError:
+        return 130
+
+
+async def _main(work: Callable[[], Awaitable[int]]) -> int:
+    return await work()

@@ -1,0 +1,100 @@
+"""`lorimer resume`: go on with an interrupted session."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from lorimer.cli.run import (
+    AsJson,
+    MaxCost,
+    MaxSteps,
+    MaxTime,
+    Model,
+    Quiet,
+    StorePath,
+    Unsandboxed,
+    Wait,
+    Yes,
+    make_limits,
+)
+from lorimer.cli.setup import MODE_HELP, TOOLS_HELP
+from lorimer.core.errors import UsageFault
+
+if TYPE_CHECKING:
+    from lorimer.store.protocol import SessionRecord
+    from lorimer.store.sqlite import SqliteStore
+
+
+def _stored(store: SqliteStore, session_id: str | None) -> SessionRecord:
+    """The record of the session, or of the newest one."""
+    if session_id is None:
+        newest = store.sessions(limit=1)
+        if not newest:
+            raise UsageFault("There is no session yet.", next='Start one: lorimer run "…"')
+        session_id = newest[0].id
+    return store.session(session_id)
+
+
+def resume(
+    session_id: Annotated[
+        str | None, typer.Argument(help="The session; the newest one when it is left out.")
+    ] = None,
+    model: Model = None,
+    tools: Annotated[
+        str | None, typer.Option("--tools", "-t", help=TOOLS_HELP + " Default: the session's own.")
+    ] = None,
+    mode: Annotated[
+        str | None, typer.Option("--mode", help=MODE_HELP + " Default: the session's own.")
+    ] = None,
+    as_json: AsJson = False,
+    yes: Yes = False,
+    store: StorePath = None,
+    max_steps: MaxSteps = 50,
+    max_cost: MaxCost = None,
+    max_time: MaxTime = None,
+    quiet: Quiet = False,
+    allow_unsandboxed: Unsandboxed = False,
+    wait: Wait = False,
+) -> int:
+    """Go on where a session stopped: by a crash, an error, a limit or Ctrl-C.
+
+    Calls that had started are not repeated unless that is safe: what cannot be known is told to the
+    model as unknown. Use `lorimer run --session ID "…"` to say something new in it.
+    """
+    from lorimer.cli.execute import run_async, show, with_signals
+    from lorimer.cli.setup import choose_model, choose_tools
+    from lorimer.cli.terminal import Screen, TerminalApprover, can_ask
+    from lorimer.runtime.agent import Agent
+    from lorimer.store import open_store
+
+    screen = Screen(quiet=quiet, stream=False if as_json else None)
+
+    async def work() -> int:
+        opened = open_store(store)
+        try:
+            record = _stored(opened, session_id)
+            workspace = str(record.meta.get("workspace", "."))
+            own = ",".join(str(t["name"]) for t in record.tools) or "none"
+            chosen = choose_model(model or record.model, yes=yes, say=screen.line)
+            try:
+                agent = Agent(
+                    chosen,
+                    choose_tools(tools or own, allow_unsandboxed=allow_unsandboxed),
+                    mode=mode or str(record.meta.get("mode", "ask")),
+                    store=opened,
+                    workspace=workspace,
+                    approver=TerminalApprover(screen) if can_ask() and not as_json else None,
+                    limits=make_limits(max_steps, max_cost, max_time),
+                    watch=screen,
+                )
+                async with agent.session(record.id, wait_s=None if wait else 2.0) as session:
+                    result = await with_signals(session, session.resume, screen)
+                return show(result, screen, as_json=as_json)
+            finally:
+                await chosen.aclose()
+        finally:
+            opened.close()
+
+    return run_async(work, as_json=as_json)

@@ -1,0 +1,153 @@
+"""`lorimer run`: ask once, in this folder, with tools."""
+
+from __future__ import annotations
+
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from lorimer.cli.setup import MODE_HELP, MODEL_HELP, TOOLS_HELP
+from lorimer.core.errors import UsageFault
+
+Model = Annotated[str | None, typer.Option("--model", "-m", help=MODEL_HELP)]
+Tools = Annotated[str | None, typer.Option("--tools", "-t", help=TOOLS_HELP)]
+Mode = Annotated[str, typer.Option("--mode", help=MODE_HELP)]
+AsJson = Annotated[bool, typer.Option("--json", help="One JSON object on stdout, nothing else.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Download a local model without asking.")]
+StorePath = Annotated[
+    Path | None, typer.Option("--store", help="The store file. Default: in $LORIMER_HOME.")
+]
+Folder = Annotated[Path, typer.Option("--folder", "-C", help="The folder the tools work in.")]
+MaxSteps = Annotated[int, typer.Option("--max-steps", min=1, help="Model requests at most.")]
+MaxCost = Annotated[str | None, typer.Option("--max-cost", help="US dollars at most, e.g. 0.50.")]
+MaxTime = Annotated[float | None, typer.Option("--max-time", min=0.1, help="Seconds at most.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Only the answer.")]
+Unsandboxed = Annotated[
+    bool,
+    typer.Option(
+        "--allow-unsandboxed", help="Let run_python run without a sandbox where there is none."
+    ),
+]
+Wait = Annotated[bool, typer.Option("--wait", help="Wait while another process has the session.")]
+
+
+def run(
+    question: Annotated[
+        list[str] | None, typer.Argument(help="The question or task; `-` reads standard input.")
+    ] = None,
+    model: Model = None,
+    tools: Tools = None,
+    mode: Mode = "ask",
+    as_json: AsJson = False,
+    yes: Yes = False,
+    session_id: Annotated[
+        str | None, typer.Option("--session", "-s", help="Go on in this session.")
+    ] = None,
+    system: Annotated[str | None, typer.Option("--system", help="The system prompt.")] = None,
+    show_tokens: Annotated[
+        bool,
+        typer.Option("--show-tokens", help="Local models: every token with its id, as written."),
+    ] = False,
+    folder: Folder = Path("."),
+    store: StorePath = None,
+    max_steps: MaxSteps = 50,
+    max_cost: MaxCost = None,
+    max_time: MaxTime = None,
+    quiet: Quiet = False,
+    allow_unsandboxed: Unsandboxed = False,
+    wait: Wait = False,
+) -> int:
+    """Ask a question or give a task; the model may use tools in the folder.
+
+    Examples:
+
+        lorimer run "Which customer in orders.csv has the largest total?"
+
+        lorimer run --mode auto --json "Write a summary of notes.md to summary.md"
+
+        git diff | lorimer run -m anthropic:claude-sonnet-5 "Review this change" -
+
+    Exit codes: 0 answered, 2 wrong use, 3 no full answer, 4 model failed, 5 store failed, 6 session
+    in use, 7 limit reached, 130 stopped.
+    """
+    from lorimer.cli.execute import run_async, show, with_signals
+    from lorimer.cli.setup import choose_model, choose_tools, read_message
+    from lorimer.cli.terminal import Screen, TerminalApprover, can_ask
+
+    message = read_message(question or [])
+    screen = Screen(quiet=quiet, stream=False if as_json or show_tokens else None)
+
+    async def work() -> int:
+        from lorimer.runtime.agent import Agent
+        from lorimer.safety.policy import ModePolicy
+
+        ModePolicy(mode)
+        limits, workspace = make_limits(max_steps, max_cost, max_time), _folder(folder)
+        chosen_tools = choose_tools(tools, allow_unsandboxed=allow_unsandboxed)
+        chosen = choose_model(model, yes=yes, say=screen.line)
+        if show_tokens:
+            watch_tokens(chosen)
+        approver = TerminalApprover(screen) if can_ask() and not as_json else None
+        if (
+            approver is None
+            and mode == "ask"
+            and any(str(t.effects) != "read" for t in chosen_tools)
+        ):
+            screen.line(
+                "No terminal to ask at: calls that change something will be refused (--mode auto "
+                "allows them)."
+            )
+        agent = Agent(
+            chosen, chosen_tools, mode=mode, store=store, workspace=workspace, system=system,
+            approver=approver, limits=limits, watch=screen,
+        )  # fmt: skip
+        try:
+            async with agent:
+                async with agent.session(session_id, wait_s=None if wait else 1.0) as session:
+                    result = await with_signals(session, lambda: session.send(message), screen)
+                return show(result, screen, as_json=as_json)
+        finally:
+            await chosen.aclose()
+
+    return run_async(work, as_json=as_json)
+
+
+def make_limits(max_steps: int, max_cost: str | None, max_time: float | None) -> Any:
+    from lorimer.runtime.loop import Limits
+
+    cost = None
+    if max_cost is not None:
+        try:
+            cost = Decimal(max_cost)
+        except InvalidOperation:
+            raise UsageFault(
+                f"--max-cost {max_cost!r} is no amount.", next="Write e.g. 0.50."
+            ) from None
+    return Limits(max_steps=max_steps, max_cost=cost, max_time_s=max_time)
+
+
+def _folder(folder: Path) -> Path:
+    if not folder.is_dir():
+        raise UsageFault(f"{folder} is not a folder.", next="Choose one with --folder.")
+    return folder
+
+
+def watch_tokens(model: Any) -> None:
+    """Print each token of a local model with its id, on stderr."""
+    import sys
+
+    from lorimer.cli.terminal import safe
+
+    if not hasattr(model, "on_token"):
+        raise UsageFault(
+            f"{model.name} is not a local model: its tokens cannot be shown.",
+            next="Use a local model with --show-tokens.",
+        )
+
+    def show_token(token_id: int, piece: str) -> None:
+        text = safe(piece).replace("\n", "\\n")
+        print(f"{token_id:>7}  {text}", file=sys.stderr, flush=True)
+
+    model.on_token = show_token

@@ -1,0 +1,1 @@
+"""Ground floor: plain records and pure functions. No I/O; imports nothing else of lorimer."""

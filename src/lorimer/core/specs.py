@@ -1,0 +1,18 @@
+"""What the model is told about a tool."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSpec:
+    """A tool as the model sees it. `input_schema` is JSON Schema 2020-12; `examples` are real
+    argument objects."""
+
+    name: str
+    description: str
+    input_schema: Mapping[str, Any]
+    examples: tuple[Mapping[str, Any], ...] = ()

@@ -1,0 +1,98 @@
+"""Usage as every provider counts it -> usage as we count it; and what it costs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from decimal import Decimal, InvalidOperation
+from functools import lru_cache
+from typing import Any
+
+from lorimer.core.usage import Usage
+from lorimer.models.profiles import Price, Profile
+
+_MILLION = Decimal(1_000_000)
+
+
+def read_usage(raw: Mapping[str, Any], profile: Profile) -> Usage:
+    """The provider's usage object `raw` in our fields, with the cost by the profile's price.
+
+    A field of the profile is a sum of terms joined by `+`; a term is one JSON pointer (RFC 6901),
+    or several joined by `|`, of which the first that is present counts. What is absent counts 0.
+    """
+    counts = {
+        ours: _count(raw, expression)
+        for ours, expression in profile.usage_fields.items()
+        if ours != "cost"
+    }
+    usage = Usage(
+        input_tokens=counts.get("input_tokens", 0),
+        cached_tokens=counts.get("cached_tokens", 0),
+        cache_write_tokens=counts.get("cache_write_tokens", 0),
+        output_tokens=counts.get("output_tokens", 0),
+        reasoning_tokens=counts.get("reasoning_tokens", 0),
+        requests=1,
+        raw=dict(raw),
+    )
+    cost = _told_cost(raw, profile.usage_fields.get("cost", ""))
+    if cost is None and profile.price is not None:
+        cost = cost_of(usage, profile.price)
+    return replace(usage, cost=cost)
+
+
+def cost_of(usage: Usage, price: Price) -> Decimal:
+    """US dollars for `usage`; cached and written tokens at their own price where there is one."""
+    cached, written = usage.cached_tokens, usage.cache_write_tokens
+    plain = max(0, usage.input_tokens - cached - written)
+    total = (
+        plain * price.input
+        + cached * (price.input if price.cached is None else price.cached)
+        + written * (price.input if price.cache_write is None else price.cache_write)
+        + usage.output_tokens * price.output
+    )
+    return total / _MILLION
+
+
+@lru_cache(maxsize=256)
+def _terms(expression: str) -> tuple[tuple[tuple[str, ...], ...], ...]:
+    return tuple(
+        tuple(
+            tuple(
+                step.replace("~1", "/").replace("~0", "~")
+                for step in pointer.strip().removeprefix("/").split("/")
+            )
+            for pointer in term.split("|")
+        )
+        for term in expression.split("+")
+    )
+
+
+def _count(raw: Mapping[str, Any], expression: str) -> int:
+    total = 0
+    for alternatives in _terms(expression):
+        for pointer in alternatives:
+            value = _at(raw, pointer)
+            if isinstance(value, int | float) and not isinstance(value, bool):
+                total += int(value)
+                break
+    return total
+
+
+def _told_cost(raw: Mapping[str, Any], expression: str) -> Decimal | None:
+    for alternatives in _terms(expression) if expression else ():
+        for pointer in alternatives:
+            value = _at(raw, pointer)
+            if isinstance(value, int | float | str) and not isinstance(value, bool):
+                try:
+                    return Decimal(str(value))
+                except InvalidOperation:
+                    return None
+    return None
+
+
+def _at(value: Any, pointer: tuple[str, ...]) -> Any:
+    for step in pointer:
+        if not isinstance(value, Mapping) or step not in value:
+            return None
+        value = value[step]
+    return value

@@ -1,0 +1,1 @@
+"""Running an agent: sessions, the loop, recovery."""

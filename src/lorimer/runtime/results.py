@@ -1,0 +1,104 @@
+"""What a run gives back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from lorimer.core.calls import Outcome
+from lorimer.core.messages import ImagePart, TextPart
+from lorimer.core.usage import Usage
+from lorimer.tools.dispatch.state import CallState
+
+
+@dataclass(frozen=True, slots=True)
+class CallReport:
+    """One call of a run: what was asked, what became of it, what the model was told.
+
+    `arguments` are the parsed arguments, `None` when they could not be parsed; `raw` is what the
+    model wrote, byte for byte.
+    """
+
+    id: str
+    name: str
+    arguments: Mapping[str, Any] | None
+    raw: str
+    outcome: Outcome
+    code: str
+    result: str
+    duration_s: float | None
+
+    @staticmethod
+    def of(state: CallState) -> CallReport:
+        assert state.result is not None
+        value = state.value
+        if value is None and state.journal is not None:
+            value = state.journal.value
+        code = state.code
+        if state.replayed and state.journal is not None:
+            code = state.journal.code
+        text = "".join(
+            p.text if isinstance(p, TextPart) else f"[{p.media_type} image]"
+            for p in state.result.content
+            if isinstance(p, TextPart | ImagePart)
+        )
+        return CallReport(
+            state.call.id,
+            state.name,
+            value if isinstance(value, Mapping) else None,
+            state.call.raw,
+            state.outcome,
+            code,
+            text,
+            state.duration_s,
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "id": self.id,
+            "name": self.name,
+            "arguments": self.arguments,
+            "raw": self.raw,
+            "outcome": str(self.outcome),
+            "code": self.code,
+            "result": self.result,
+            "duration_s": self.duration_s,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class RunResult:
+    """How a run ended.
+
+    Attributes:
+        answer: the model's last words; empty when it had none.
+        stop: `answered`, or why it ended before: `cancelled`, `max_steps`, `max_cost`, `max_time`,
+            `length` (the answer is cut), `refusal`, `empty`, `failures`.
+        session: id of the session, to go on with.
+        steps: model requests made.
+    """
+
+    answer: str
+    stop: str
+    calls: tuple[CallReport, ...]
+    usage: Usage
+    session: str
+    steps: int
+
+    @property
+    def ok(self) -> bool:
+        return self.stop == "answered"
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "answer": self.answer,
+            "stop": self.stop,
+            "calls": [call.to_json() for call in self.calls],
+            "usage": self.usage.to_json(),
+            "session": self.session,
+            "steps": self.steps,
+        }
+
+    def __str__(self) -> str:
+        return self.answer

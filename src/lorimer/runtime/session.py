@@ -1,0 +1,522 @@
+"""A session: one continuing conversation with one principal, durable.
+
+`send` asks, `resume` goes on where a crash or an error stopped, `cancel` stops. Everything is on
+disk before the next thing happens; a session can be opened again by its id, in another process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+import anyio
+
+from lorimer.context.trajectory import Trajectory
+from lorimer.core.calls import JournalState, Outcome, ToolCall
+from lorimer.core.errors import SessionBusy, StoreError, UsageFault
+from lorimer.core.ids import new_id
+from lorimer.core.messages import Entry, FilePart, ImagePart, Kind, Part, ResultPart, TextPart
+from lorimer.core.trust import Trust
+from lorimer.core.watch import Warned
+from lorimer.models.protocol import Prefix
+from lorimer.runtime.loop import Run, finish, run_loop
+from lorimer.runtime.reply import Reply, make_call_id, with_ids
+from lorimer.runtime.results import CallReport, RunResult
+from lorimer.runtime.views import SessionViews
+from lorimer.store.protocol import (
+    AddRendering,
+    AppendEntry,
+    CallRecord,
+    Change,
+    CorrectCall,
+    CreateSession,
+    PlanCall,
+    Remark,
+    SessionLock,
+    SessionRecord,
+)
+from lorimer.tools.dispatch.dispatcher import Dispatcher
+from lorimer.tools.dispatch.once import count
+from lorimer.tools.dispatch.state import CallState, Surroundings, see_through
+from lorimer.tools.units.units import Units
+
+if TYPE_CHECKING:
+    from lorimer.runtime.agent import Agent
+
+T = TypeVar("T")
+_CANCEL_NOTE = "The user stopped the run here ({reason}). Do not go on with it unless asked."
+Message = str | Sequence[TextPart | ImagePart | FilePart]
+
+
+class Session:
+    """Made by `Agent.session()`. Use as `async with`, or call `close()` at the end."""
+
+    def __init__(self, agent: Agent, session_id: str | None, *, wait_s: float | None) -> None:
+        self.agent = agent
+        self.model = agent.model
+        self.store = agent.store
+        self.settings = agent.settings
+        self.watch: Callable[[Any], None] | None = agent.watch
+        self.cancel_requested = ""
+        self.trajectory: Trajectory
+        self.dispatcher: Dispatcher
+        self._wanted_id = session_id
+        self._wait_s = wait_s
+        self._id = session_id or new_id("s", agent.clock)
+        self._record: SessionRecord | None = None
+        self._lock: SessionLock | None = None
+        self._units = Units()
+        self._used_ids: set[str] = set()
+        self._left: set[str] = set()  # calls whose functions still ran when their results were told
+        self._corrections: list[CorrectCall] = []
+        self._running = False
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self._cancelled = asyncio.Event()
+
+    @property
+    def id(self) -> str:
+        return self._id
+
+    @property
+    def running(self) -> bool:
+        """Whether a run is going on."""
+        return self._running
+
+    @property
+    def entries(self) -> Sequence[Entry]:
+        """Everything that happened, in order. Needs an open session."""
+        return tuple(self.trajectory.entries)
+
+    async def __aenter__(self) -> Self:
+        await self.open()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    # --- opening and closing ---
+
+    async def open(self) -> Self:
+        """Take the session for this process and load it. Idempotent.
+
+        Raises:
+            SessionBusy: when another process has it. SessionNotFound: when there is none.
+        """
+        if self._record is not None:
+            return self
+        stored = self.store.session(self._id) if self._wanted_id is not None else None
+        self._lock = await self.store.lock_session(self._id, wait_s=self._wait_s)
+        try:
+            if stored is None:
+                await self._create()
+            else:
+                await self._load(stored)
+        except BaseException:
+            self._lock.release()
+            self._lock = None
+            self._record = None
+            raise
+        descriptor = getattr(self._lock, "descriptor", None)
+        self._units.hold(() if descriptor is None else (descriptor,))
+        self.agent.open_sessions.add(self)
+        return self
+
+    async def _create(self) -> None:
+        agent = self.agent
+        specs = agent.registry.specs()
+        system = agent.system
+        prefix = Prefix(system, tuple(specs), self.model.render_prefix(system, specs))
+        record = SessionRecord(
+            id=self._id,
+            created_at=agent.clock.now(),
+            principal=agent.principal.id,
+            model=self.model.name,
+            wire=self.model.profile.wire,
+            system=system,
+            tools=[
+                {"name": s.name, "description": s.description, "input_schema": s.input_schema,
+                 "examples": list(s.examples)}
+                for s in specs
+            ],
+            prefix=prefix.rendered,
+            meta={"workspace": str(agent.workspace), "mode": agent.policy.mode},
+        )  # fmt: skip
+        try:
+            await self.store.commit(CreateSession(record))
+        except asyncio.CancelledError:
+            self._wanted_id = self._id  # it is on disk all the same: open it the next time
+            raise
+        self._wanted_id = self._id
+        self._ready(record, prefix, [])
+
+    async def _load(self, record: SessionRecord) -> None:
+        agent = self.agent
+        if record.principal != agent.principal.id:
+            raise UsageFault(
+                f"Session {self._id} belongs to {record.principal!r}, not to "
+                f"{agent.principal.id!r}."
+            )
+        wire = self.model.profile.wire
+        specs = tuple(agent.specs_from(record.tools))
+        if record.wire == wire and record.model == self.model.name:
+            rendered = record.prefix
+        else:
+            rendered = self.model.render_prefix(record.system, specs)
+        calls = self.store.calls(self._id)
+        self._ready(record, Prefix(record.system, specs, rendered), calls)
+        form = self.model.profile.rendering
+        made = self.trajectory.load(self.store.entries(self._id, form))
+        if made:
+            await self.store.commit(
+                *(AddRendering(self._id, seq, form, data) for seq, data in made)
+            )
+        told = {e.meta["corrects"] for e in self.trajectory.entries if "corrects" in e.meta}
+        self._left = {
+            c.id for c in calls if c.id not in told and (c.late is not None or _was_left(c))
+        }
+
+    def _ready(self, record: SessionRecord, prefix: Prefix, calls: Sequence[CallRecord]) -> None:
+        agent = self.agent
+        self._record = record
+        self.trajectory = Trajectory(self.model, prefix)
+        around = Surroundings(
+            session=self._id,
+            principal=agent.principal,
+            store=self.store,
+            registry=agent.registry,
+            policy=agent.policy,
+            units=self._units,
+            workspace=agent.workspace,
+            scratch=agent.scratch,
+            approver=agent.approver,
+            clock=agent.clock,
+            views=SessionViews(calls),
+            watch=self.tell,
+            allow_repair=agent.allow_repair,
+            on_late=self._on_late,
+        )
+        for call in calls:
+            self._used_ids.add(call.id)
+            if call.operation_key:
+                key = (call.tool, call.arguments_digest)
+                around.occurrences[key] = max(around.occurrences[key], call.occurrence + 1)
+                tool = agent.registry.get(call.tool)
+                if tool is not None:
+                    count(around, tool, call.value if isinstance(call.value, dict) else {})
+        self.dispatcher = Dispatcher(around)
+
+    async def close(self) -> None:
+        """Stop what runs, end the worker processes, free the session. Idempotent.
+
+        Cancellation: it is closed all the same, then `CancelledError` goes on."""
+        closing = asyncio.get_running_loop().create_task(self._close())
+        try:
+            await asyncio.wait((closing,))
+        except asyncio.CancelledError:
+            await see_through(closing)
+            raise
+        closing.result()
+
+    async def _close(self) -> None:
+        try:
+            if self._running:
+                await self.cancel("the session was closed")
+            if self._record is not None:
+                await self.record_late_results()
+        finally:
+            await self._units.close()
+            if self._lock is not None:
+                self._lock.release()
+                self._lock = None
+            self._record = None
+            self.agent.open_sessions.discard(self)
+
+    # --- running ---
+
+    async def send(
+        self, message: Message, *, watch: Callable[[Any], None] | None = None
+    ) -> RunResult:
+        """Ask, and run until the model answers or the run ends otherwise.
+
+        A run that a crash interrupted is settled first: what it had done is recorded as it is, and
+        nothing of it is run again. `watch` sees what happens as it happens.
+
+        Cancellation: running tools are stopped and recorded, then `CancelledError` goes on; the
+        session can be used again. (`cancel()` instead ends the run with `stop="cancelled"`.)
+
+        Raises:
+            ModelError, StoreError: see `run_loop`. SessionBusy: while another run is going on.
+        """
+        parts = _message_parts(message)
+
+        async def work(run: Run) -> str:
+            await self._settle()
+            await self._append(Entry(Kind.USER, parts, self._now()), self.agent.principal.id)
+            return await run_loop(self, run, self.agent.limits)
+
+        return await self._run(work, watch)
+
+    async def resume(self, *, watch: Callable[[Any], None] | None = None) -> RunResult:
+        """Go on with a run that was interrupted: end its calls (each effect once), then continue.
+
+        When there is nothing to go on with, the last answer is returned.
+        """
+
+        async def work(run: Run) -> str:
+            last = self.trajectory.last
+            if last is None or (last.kind is Kind.ASSISTANT and not last.calls):
+                run.last_text = "" if last is None else last.text
+                return "answered"
+            if last.kind is Kind.ASSISTANT:
+                states = await self.dispatcher.run(last.calls, self._journal())
+                await self.record_results(states)
+                run.calls += map(CallReport.of, states)
+                if self.dispatcher.cancelled:
+                    raise asyncio.CancelledError
+            return await run_loop(self, run, self.agent.limits)
+
+        return await self._run(work, watch)
+
+    def cancel(self, reason: str = "cancelled") -> Awaitable[None]:
+        """Stop the run: at once, from any task of the loop. Awaiting what it returns waits until
+        everything has stopped and is recorded."""
+        if self._running and not self.cancel_requested:
+            self.cancel_requested = reason or "cancelled"
+            self._cancelled.set()
+            if self._record is not None:
+                self.dispatcher.around.cancel(self.cancel_requested)
+        return _Wait(self._idle)
+
+    async def _run(
+        self, work: Callable[[Run], Coroutine[Any, Any, str]], watch: Callable[[Any], None] | None
+    ) -> RunResult:
+        if self._running:
+            raise SessionBusy(
+                f"Session {self._id} is already answering.",
+                next="Wait for that answer, or cancel() it.",
+            )
+        self._running = True
+        self._idle.clear()
+        self._cancelled.clear()
+        self.cancel_requested = ""
+        timer = None
+        run = Run()
+        before = self.watch
+        try:
+            await self.open()
+            if watch is not None:
+                self.watch = watch
+            self.dispatcher.cancelled = False
+            self.dispatcher.around.begin_run()
+            if self.cancel_requested:  # while it was being opened
+                self.dispatcher.around.cancel(self.cancel_requested)
+            limit = self.agent.limits.max_time_s
+            if limit is not None:
+                timer = asyncio.get_running_loop().call_later(limit, self.cancel, "max_time")
+            try:
+                stop = await work(run)
+            except asyncio.CancelledError:
+                with anyio.CancelScope(shield=True):
+                    await self._record_cancel(self.cancel_requested or "cancelled")
+                raise
+            if self.cancel_requested and stop == self.cancel_requested:
+                await self._record_cancel(stop)
+                stop = stop if stop == "max_time" else "cancelled"
+            return finish(self._id, run, stop)
+        finally:
+            if timer is not None:
+                timer.cancel()
+            self.watch = before
+            self._running = False
+            self._idle.set()
+
+    async def until_cancelled(self, work: Coroutine[Any, Any, T]) -> T | None:
+        """The result of `work`; `None` when the run was cancelled first, and then it was
+        stopped."""
+        task = asyncio.get_running_loop().create_task(work)
+        waiter = asyncio.get_running_loop().create_task(self._cancelled.wait())
+        try:
+            await asyncio.wait((task, waiter), return_when=asyncio.FIRST_COMPLETED)
+        except asyncio.CancelledError:
+            task.cancel()
+            await see_through(task)
+            raise
+        finally:
+            waiter.cancel()
+        if task.done():
+            return task.result()
+        task.cancel()
+        await see_through(task)
+        return None
+
+    # --- the record ---
+
+    async def record_reply(self, reply: Reply) -> tuple[ToolCall, ...]:
+        """The answer and its calls as planned, in one commit; the calls with their ids."""
+        parts = with_ids(
+            reply.parts,
+            self._used_ids,
+            self.model.profile.id_pattern,
+            lambda: make_call_id(self.model.profile.id_pattern, self.agent.clock),
+        )
+        meta = {
+            "model": self.model.name,
+            "stop": str(reply.stop),
+            "raw_stop": reply.raw_stop,
+            "usage": reply.usage.to_json(),
+        }
+        entry = Entry(Kind.ASSISTANT, parts, self._now(), self.trajectory.next_seq, meta)
+        calls = entry.calls
+        await self._append(
+            entry,
+            "model",
+            *(
+                PlanCall(self._id, c.id, entry.seq, place, c.name, c.raw, entry.at)
+                for place, c in enumerate(calls)
+            ),
+        )
+        return calls
+
+    async def record_results(self, states: Sequence[CallState]) -> None:
+        """One entry with the result of every call, in call order."""
+        results: list[ResultPart] = []
+        pending: list[Change] = []
+        for state in states:
+            assert state.result is not None
+            results.append(state.result)
+            pending += state.pending
+            state.pending.clear()
+            if state.left:
+                self._left.add(state.call.id)
+        entry = Entry(Kind.TOOL_RESULT, tuple(results), self._now(), self.trajectory.next_seq)
+        await self._append(entry, "lorimer", before=pending)
+        await self._record_corrections()
+
+    async def record_note(self, text: str, **meta: Any) -> None:
+        """A word of the harness to the model."""
+        await self._append(Entry(Kind.NOTE, (TextPart(text),), self._now(), meta=meta), "lorimer")
+
+    async def record_late_results(self) -> None:
+        """Tell what became known of calls that had ended for the model (G1)."""
+        for call_id in sorted(self._left):
+            last = self.trajectory.last
+            if last is not None and last.kind is Kind.ASSISTANT and last.calls:
+                return
+            record = self.store.call(self._id, call_id)
+            if record is not None and record.late is not None:
+                self._left.discard(call_id)
+                await self.record_note(str(record.late.get("text", "")), corrects=call_id)
+
+    async def _on_late(self, state: CallState, outcome: Outcome, text: str) -> None:
+        words = (
+            f"Later word on the call {state.call.id} of {state.name}: it has ended by now; "
+            f"outcome {outcome}."
+        )
+        if text:
+            words += f" It gave: {text[:2000]}"
+        self._corrections.append(
+            CorrectCall(self._id, state.call.id, outcome, {"text": words}, self._now())
+        )
+        self.tell(Warned(words))
+        try:
+            await self._record_corrections()
+        except StoreError as fault:
+            self.tell(Warned(f"That could not be recorded: {fault}"))
+
+    async def _record_corrections(self) -> None:
+        """Write what became known late, of the calls whose own end is on disk already; this session
+        need not be open any more, or may have been opened again elsewhere."""
+        for change in tuple(self._corrections):
+            record = self.store.call(self._id, change.id)
+            if record is not None and record.state is JournalState.FINISHED:
+                self._corrections.remove(change)
+                await self.store.commit(change)
+
+    async def _record_cancel(self, reason: str) -> None:
+        if self._record is None or self.trajectory.last is None:
+            return
+        await self._settle()
+        await self.store.commit(Remark(self._id, self.agent.principal.id, "run.cancelled", reason))
+        await self.record_note(_CANCEL_NOTE.format(reason=reason))
+
+    async def _settle(self) -> None:
+        last = self.trajectory.last
+        if last is not None and last.kind is Kind.ASSISTANT and last.calls:
+            states = await self.dispatcher.settle(last.calls, self._journal())
+            await self.record_results(states)
+
+    def _journal(self) -> dict[str, CallRecord]:
+        return {call.id: call for call in self.store.calls(self._id)}
+
+    async def _append(
+        self, entry: Entry, actor: str, *changes: Change, before: Sequence[Change] = ()
+    ) -> None:
+        seq = self.trajectory.next_seq
+        if entry.seq != seq:
+            entry = Entry(entry.kind, entry.parts, entry.at, seq, entry.meta)
+        rendering = self.trajectory.render(entry)
+        wire = self.model.profile.rendering
+        try:
+            await self.store.commit(
+                *before, AppendEntry(self._id, seq, entry, wire, rendering, actor), *changes
+            )
+        except asyncio.CancelledError:
+            self.trajectory.add(entry, rendering)  # it is on disk all the same
+            raise
+        self.trajectory.add(entry, rendering)
+
+    def _now(self) -> Any:
+        return self.agent.clock.now()
+
+    def tell(self, event: Any) -> None:
+        if self.watch is not None:
+            try:
+                self.watch(event)
+            except Exception:  # one who watches may not change what happens
+                logging.getLogger("lorimer").exception("A watcher raised; it is not told more.")
+                self.watch = None
+
+
+class _Wait:
+    """Awaitable that may also be left alone."""
+
+    def __init__(self, event: asyncio.Event) -> None:
+        self._event = event
+
+    def __await__(self) -> Generator[Any, None, None]:
+        yield from self._event.wait().__await__()
+
+
+def _was_left(call: CallRecord) -> bool:
+    """Whether its function still ran when its result was told."""
+    if call.code not in ("timeout", "cancelled") or call.result is None:
+        return False
+    error = json.loads(call.result["content"][0]["text"])
+    return error.get("still_running") is True
+
+
+def _message_parts(message: Message) -> tuple[Part, ...]:
+    if isinstance(message, str):
+        if not message.strip():
+            raise UsageFault("The message is empty.", next="Write a question or a task.")
+        return (TextPart(message, Trust.TRUSTED),)
+    parts = tuple(message)
+    for part in parts:
+        if not isinstance(part, TextPart | ImagePart | FilePart):
+            raise UsageFault(
+                f"A message holds {type(part).__name__}.",
+                next="Use text, TextPart, ImagePart, FilePart.",
+            )
+    if not parts:
+        raise UsageFault("The message is empty.", next="Write a question or a task.")
+    return parts
+
+
+def workspace_of(record: SessionRecord) -> Path:
+    """The folder a stored session worked in."""
+    return Path(str(record.meta.get("workspace", ".")))

@@ -1,0 +1,1 @@
+"""What stops what: paths, protected names, sandboxes. Knows neither tools nor runtime."""

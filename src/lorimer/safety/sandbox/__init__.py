@@ -1,0 +1,1 @@
+"""Sandbox levels, one file each. `choose.run` is the way in."""

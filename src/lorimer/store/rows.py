@@ -1,0 +1,129 @@
+"""Records to rows and back: the one place that knows how a record lies in the database."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from lorimer.core.calls import Effects, Idempotency, JournalState, Outcome
+from lorimer.core.canonical import canonical_json, digest
+from lorimer.core.clock import from_rfc3339, to_rfc3339
+from lorimer.store.protocol import CallRecord, FinishCall, SessionRecord, StartCall
+
+CALL_COLUMNS = (
+    "session, id, entry_seq, position, tool, raw, state, planned_at, started_at, finished_at, "
+    "operation_key, started, finished, late, outcome"
+)
+_escape = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def to_text(value: Any) -> str:
+    """Canonical JSON text. Half surrogate pairs, which UTF-8 cannot hold, stay as escapes."""
+    try:
+        return canonical_json(value).decode("utf-8")
+    except UnicodeEncodeError:
+        return _escape.encode(value)
+
+
+def storable(text: str) -> str:
+    """`text` with half surrogate pairs, which no UTF-8 text can hold, written as escapes."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def row_digest(values: Sequence[Any]) -> str:
+    """SHA-256 over the columns of a row; types and lengths count, so no two rows are alike."""
+    parts: list[bytes] = []
+    for value in values:
+        if value is None:
+            parts.append(b"n")
+        elif isinstance(value, bytes):
+            parts.append(b"b%d:" % len(value))
+            parts.append(value)
+        else:
+            data = str(value).encode("utf-8", "surrogatepass")
+            parts.append(b"%s%d:" % (b"i" if isinstance(value, int) else b"t", len(data)))
+            parts.append(data)
+    return digest(b"".join(parts))
+
+
+def session_row(record: SessionRecord) -> tuple[Any, ...]:
+    return (
+        record.id,
+        to_rfc3339(record.created_at),
+        record.principal,
+        record.model,
+        record.wire,
+        record.system,
+        to_text(list(record.tools)),
+        record.prefix,
+        to_text(dict(record.meta)),
+    )
+
+
+def session_from(row: Sequence[Any]) -> SessionRecord:
+    return SessionRecord(
+        row[0], from_rfc3339(row[1]), row[2], row[3], row[4], row[5],
+        json.loads(row[6]), row[7], json.loads(row[8]),
+    )  # fmt: skip
+
+
+def started_text(change: StartCall) -> str:
+    return to_text(
+        {
+            "occurrence": change.occurrence,
+            "arguments_digest": change.arguments_digest,
+            "value": change.value,
+            "diffs": list(change.diffs),
+            "effects": str(change.effects),
+            "idempotency": str(change.idempotency),
+            "decision": dict(change.decision),
+        }
+    )
+
+
+def finished_text(change: FinishCall) -> str:
+    return to_text(
+        {
+            "code": change.code,
+            "result": change.result,
+            "duration_s": change.duration_s,
+            "views": dict(change.views),
+        }
+    )
+
+
+def _moment(text: str | None) -> datetime | None:
+    return None if text is None else from_rfc3339(text)
+
+
+def call_from(row: Sequence[Any]) -> CallRecord:
+    started: Mapping[str, Any] = json.loads(row[11]) if row[11] else {}
+    finished: Mapping[str, Any] = json.loads(row[12]) if row[12] else {}
+    return CallRecord(
+        session=row[0],
+        id=row[1],
+        entry_seq=row[2],
+        position=row[3],
+        tool=row[4],
+        raw=row[5],
+        state=JournalState(row[6]),
+        planned_at=from_rfc3339(row[7]),
+        started_at=_moment(row[8]),
+        finished_at=_moment(row[9]),
+        operation_key=row[10] or "",
+        occurrence=started.get("occurrence", 0),
+        arguments_digest=started.get("arguments_digest", ""),
+        value=started.get("value"),
+        diffs=started.get("diffs", ()),
+        effects=Effects(started["effects"]) if started else None,
+        idempotency=Idempotency(started["idempotency"]) if started else None,
+        decision=started.get("decision", {}),
+        duration_s=finished.get("duration_s"),
+        outcome=None if row[14] is None else Outcome(row[14]),
+        code=finished.get("code", ""),
+        result=finished.get("result"),
+        late=json.loads(row[13]) if row[13] else None,
+        views=finished.get("views", {}),
+    )

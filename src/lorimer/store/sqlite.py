@@ -1,0 +1,470 @@
+"""The store on one SQLite file (WAL), for one machine and any number of processes.
+
+One thread writes: commits that wait at the same moment share one transaction and one fsync
+(`synchronous=FULL`), and each caller is answered after it. Readers have connections of their own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import fcntl
+import json
+import os
+import queue
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from lorimer.core.clock import Clock, SystemClock, from_rfc3339, to_rfc3339
+from lorimer.core.errors import (
+    SessionNotFound,
+    StoreCorrupt,
+    StoreError,
+    StoreFull,
+    StoreReadOnly,
+    StoreTooNew,
+)
+from lorimer.core.messages import Entry
+from lorimer.store import rows
+from lorimer.store.blobs import Blobs
+from lorimer.store.locks import FileLock, lock_file
+from lorimer.store.protocol import (
+    AuditLine,
+    CallRecord,
+    Change,
+    SessionRecord,
+    SessionSummary,
+)
+from lorimer.store.schema import APPLICATION_ID, MIGRATIONS
+from lorimer.store.transaction import GENESIS, Transaction, head_text
+
+_BUSY_S = 30.0
+_GROUP = 64
+
+
+def translate(fault: sqlite3.Error, path: str) -> StoreError:
+    """The store error that `fault` means."""
+    text = str(fault).lower()
+    if "full" in text:
+        return StoreFull(
+            f"No space is left for the store {path}.",
+            next="Free some disk space and run again; nothing was half-written.",
+        )
+    if "readonly" in text or "read-only" in text:
+        return StoreReadOnly(
+            f"The store {path} cannot be written.",
+            next="Check its permissions, or choose another folder with LORIMER_HOME.",
+        )
+    if "unable to open" in text:
+        return StoreError(
+            f"The store {path} cannot be opened: {fault}.",
+            next="Check that its folder exists and can be written, or set LORIMER_HOME.",
+        )
+    if any(w in text for w in ("malformed", "not a database", "corrupt", "already exists")):
+        return StoreCorrupt(
+            f"{path} is not a usable store: {fault}.",
+            next="Run `lorimer audit verify`; move the file and its `.head` away to start a new store.",
+        )
+    if "locked" in text or "busy" in text:
+        return StoreError(
+            f"The store {path} was locked by another process for {_BUSY_S:.0f} s.",
+            next="End the process that holds it, or try again.",
+        )
+    return StoreError(f"The store {path} failed: {fault}.")
+
+
+class SqliteStore:
+    """A store in `path` (blobs, locks and the audit head lie beside it); `:memory:` for one that
+    does not last.
+
+    Raises:
+        StoreTooNew, StoreReadOnly, StoreCorrupt, StoreError: when it cannot be opened.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, clock: Clock | None = None) -> None:
+        self.clock = clock or SystemClock()
+        self.path = str(path)
+        self.memory = self.path == ":memory:"
+        self._local = threading.local()
+        self._readers: list[sqlite3.Connection] = []
+        self._queue: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self._closed = False
+        if self.memory:
+            self.folder: Path | None = None
+            self._uri = f"file:lorimer-{id(self)}-{os.getpid()}?mode=memory&cache=shared"
+        else:
+            folder = Path(self.path).absolute().parent
+            self.folder = folder
+            try:
+                folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            except OSError as fault:
+                raise StoreReadOnly(
+                    f"The folder {folder} cannot be made: {fault.strerror}.",
+                    next="Choose another with LORIMER_HOME or --store.",
+                ) from fault
+            self._uri = Path(self.path).absolute().as_uri()
+        self._keep = self._connect()
+        try:
+            self._prepare(self._keep)
+        except sqlite3.Error as fault:
+            self._keep.close()
+            raise translate(fault, self.path) from fault
+        except OSError as fault:
+            self._keep.close()
+            kind = StoreFull if fault.errno in (errno.ENOSPC, errno.EDQUOT) else StoreReadOnly
+            raise kind(
+                f"The folder of the store {self.path} cannot be written: {fault.strerror}.",
+                next="Make room and check its permissions, or set LORIMER_HOME.",
+            ) from fault
+        except BaseException:
+            self._keep.close()
+            raise
+        self.blobs = Blobs(self)
+        self._writer = threading.Thread(
+            target=self._write, args=(self._connect(),), name="lorimer-store", daemon=True
+        )
+        self._writer.start()
+
+    # --- opening ---
+
+    def _connect(self) -> sqlite3.Connection:
+        if self._closed:
+            raise StoreError(f"The store {self.path} is closed.")
+        try:
+            connection = sqlite3.connect(
+                self._uri, uri=True, timeout=_BUSY_S, isolation_level=None, check_same_thread=False
+            )
+            try:
+                connection.execute("PRAGMA synchronous=FULL")
+            except BaseException:
+                connection.close()
+                raise
+        except sqlite3.Error as fault:
+            raise translate(fault, self.path) from fault
+        return connection
+
+    def _prepare(self, connection: sqlite3.Connection) -> None:
+        version = connection.execute("PRAGMA user_version").fetchone()[0]
+        owner = connection.execute("PRAGMA application_id").fetchone()[0]
+        tables = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
+        if tables and owner != APPLICATION_ID:
+            raise StoreCorrupt(
+                f"{self.path} is an SQLite file, but not a lorimer store.",
+                next="Choose another path for the store.",
+            )
+        if version > len(MIGRATIONS):
+            raise StoreTooNew(
+                f"The store {self.path} has version {version}; this lorimer reads up to "
+                f"{len(MIGRATIONS)}.",
+                next="Use the newer lorimer that wrote it, or another store.",
+            )
+        if not self.memory:
+            connection.execute("PRAGMA journal_mode=WAL")
+        if version < len(MIGRATIONS):
+            connection.execute("BEGIN IMMEDIATE")
+            version = connection.execute("PRAGMA user_version").fetchone()[0]
+            if version == 0 and not self.memory:
+                self._make_head()
+            for number in range(version, len(MIGRATIONS)):
+                for statement in MIGRATIONS[number].split(";\n"):
+                    if statement.strip():
+                        connection.execute(statement)
+                connection.execute(f"PRAGMA user_version={number + 1}")
+            connection.execute(f"PRAGMA application_id={APPLICATION_ID}")
+            connection.execute("COMMIT")
+
+    def _reader(self) -> sqlite3.Connection:
+        connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
+        if connection is None:
+            connection = self._connect()
+            connection.execute("PRAGMA query_only=ON")
+            self._local.connection = connection
+            self._readers.append(connection)
+        return connection
+
+    def _select(self, sql: str, values: tuple[Any, ...] = ()) -> list[Any]:
+        try:
+            return self._reader().execute(sql, values).fetchall()
+        except sqlite3.Error as fault:
+            raise translate(fault, self.path) from fault
+
+    # --- writing ---
+
+    async def commit(self, *changes: Change) -> None:
+        loop = asyncio.get_running_loop()
+        done: asyncio.Future[None] = loop.create_future()
+
+        def settle(fault: BaseException | None) -> None:
+            with suppress(RuntimeError):  # the loop has closed: nobody waits any more
+                loop.call_soon_threadsafe(_settle, done, fault)
+
+        self._submit(changes, settle)
+        try:
+            await asyncio.shield(done)
+        except asyncio.CancelledError:
+            # The writer has it already: wait for the disk, then let the cancellation go on. A
+            # commit that failed is told as that, or the caller would take it for one on disk.
+            while not done.done():
+                try:
+                    await asyncio.wait((done,))
+                except asyncio.CancelledError:
+                    continue
+            done.result()
+            raise
+
+    def commit_now(self, *changes: Change) -> None:
+        """`commit` for code without an event loop."""
+        ready = threading.Event()
+        box: list[BaseException | None] = []
+
+        def settle(fault: BaseException | None) -> None:
+            box.append(fault)
+            ready.set()
+
+        self._submit(changes, settle)
+        ready.wait()
+        if box[0] is not None:
+            raise box[0]
+
+    def _submit(self, changes: tuple[Change, ...], settle: Any) -> None:
+        if self._closed:
+            raise StoreError(f"The store {self.path} is closed.")
+        self._queue.put((changes, settle))
+
+    def _write(self, connection: sqlite3.Connection) -> None:
+        transaction = Transaction(connection, self.clock)
+        while True:
+            first = self._queue.get()
+            if first is None:
+                break
+            group = [first]
+            stop = False
+            while len(group) < _GROUP:
+                try:
+                    more = self._queue.get_nowait()
+                except queue.Empty:
+                    break
+                if more is None:
+                    stop = True
+                    break
+                group.append(more)
+            self._write_group(connection, transaction, group)
+            if stop:
+                break
+        connection.close()
+
+    def _write_group(
+        self, connection: sqlite3.Connection, transaction: Transaction, group: list[Any]
+    ) -> None:
+        try:
+            self._attempt(connection, transaction, [changes for changes, _ in group])
+        except Exception as fault:  # noqa: BLE001 - handed to the callers below
+            if len(group) > 1:
+                for one in group:
+                    self._write_group(connection, transaction, [one])
+                return
+            error: BaseException = (
+                translate(fault, self.path) if isinstance(fault, sqlite3.Error) else fault
+            )
+            group[0][1](error)
+            return
+        self._write_head(transaction)
+        for _, settle in group:
+            settle(None)
+
+    @staticmethod
+    def _attempt(
+        connection: sqlite3.Connection, transaction: Transaction, batches: list[Any]
+    ) -> None:
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+            transaction.begin()
+            for changes in batches:
+                for change in changes:
+                    transaction.apply(change)
+            connection.execute("COMMIT")
+        except BaseException:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise
+
+    def _write_head(self, transaction: Transaction) -> None:
+        """Beside the database, how far the audit chain had come: a chain that does not reach this has
+        lost lines. Not synced: after a crash it may lag, never lead. It only moves forward, and one
+        that the chain does not know is left as it is: it is evidence."""
+        if self.folder is None:
+            return
+        try:
+            descriptor = os.open(self.path + ".head", os.O_RDWR | os.O_CLOEXEC)
+        except OSError:
+            return  # no anchor is a finding of `audit verify`, not a reason to lose a commit
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            now = _head_from(os.pread(descriptor, 200, 0))
+            if now is not None and now[0] <= transaction.n and transaction.knows(*now):
+                os.pwrite(descriptor, transaction.head.encode(), 0)
+        except (OSError, sqlite3.Error):
+            return
+        finally:
+            os.close(descriptor)
+
+    def _make_head(self) -> None:
+        """The anchor of a new store, before its first line."""
+        try:
+            descriptor = os.open(
+                self.path + ".head", os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600
+            )
+        except FileExistsError:
+            return
+        try:
+            os.write(descriptor, head_text(0, GENESIS).encode())
+        finally:
+            os.close(descriptor)
+
+    def read_head(self) -> tuple[int, str] | None:
+        """Number and hash of the last audit line, from the file beside the database."""
+        if self.folder is None:
+            return None
+        try:
+            return _head_from(Path(self.path + ".head").read_bytes())
+        except OSError:
+            return None
+
+    # --- reading ---
+
+    def session(self, session: str) -> SessionRecord:
+        found = self._select(
+            "SELECT id, created_at, principal, model, wire, system, tools, prefix, meta "
+            "FROM sessions WHERE id = ?",
+            (session,),
+        )
+        if not found:
+            raise SessionNotFound(
+                f"No session {session!r} in {self.path}.",
+                next="`lorimer sessions list` shows those that exist.",
+            )
+        return rows.session_from(found[0])
+
+    def sessions(self, *, limit: int = 50) -> list[SessionSummary]:
+        found = self._select(
+            "SELECT s.id, s.created_at, s.principal, s.model, "
+            "(SELECT count(*) FROM entries e WHERE e.session = s.id), "
+            "(SELECT count(*) FROM calls c WHERE c.session = s.id), "
+            "(SELECT count(*) FROM calls c WHERE c.session = s.id AND c.state <> 'finished'), "
+            "(SELECT record FROM entries e WHERE e.session = s.id AND kind = 'user' ORDER BY "
+            "seq LIMIT 1), "
+            "(SELECT at FROM audit a WHERE a.session = s.id ORDER BY n DESC LIMIT 1) "
+            "FROM sessions s ORDER BY s.id DESC LIMIT ?",
+            (limit,),
+        )
+        out = []
+        for row in found:
+            words = Entry.from_json(json.loads(row[7]), 0).text if row[7] else ""
+            out.append(
+                SessionSummary(
+                    row[0],
+                    from_rfc3339(row[1]),
+                    from_rfc3339(row[8]),
+                    row[2],
+                    row[3],
+                    row[4],
+                    row[5],
+                    row[6],
+                    " ".join(words[:400].split()),
+                )
+            )
+        return out
+
+    def entries(self, session: str, wire: str) -> list[tuple[Entry, bytes | None]]:
+        found = self._select(
+            "SELECT e.seq, e.record, r.bytes FROM entries e LEFT JOIN renderings r "
+            "ON r.session = e.session AND r.seq = e.seq AND r.wire = ? "
+            "WHERE e.session = ? ORDER BY e.seq",
+            (wire, session),
+        )
+        return [(Entry.from_json(json.loads(record), seq), data) for seq, record, data in found]
+
+    def call(self, session: str, call_id: str) -> CallRecord | None:
+        found = self._select(
+            f"SELECT {rows.CALL_COLUMNS} FROM calls WHERE session = ? AND id = ?",
+            (session, call_id),
+        )
+        return rows.call_from(found[0]) if found else None
+
+    def calls(self, session: str) -> list[CallRecord]:
+        found = self._select(
+            f"SELECT {rows.CALL_COLUMNS} FROM calls WHERE session = ? ORDER BY entry_seq, position",
+            (session,),
+        )
+        return [rows.call_from(row) for row in found]
+
+    def audit(self, session: str | None = None) -> Iterator[AuditLine]:
+        where = "" if session is None else " WHERE session = ?"
+        values = () if session is None else (session,)
+        try:
+            for row in self._reader().execute(
+                "SELECT n, at, session, actor, action, target, why, digest, previous, hash "
+                f"FROM audit{where} ORDER BY n",
+                values,
+            ):
+                yield AuditLine(*row)
+        except sqlite3.Error as fault:
+            raise translate(fault, self.path) from fault
+
+    def raw(self, sql: str) -> Iterator[tuple[Any, ...]]:
+        """Rows of a fixed query, for the audit of the whole store."""
+        yield from self._reader().execute(sql)
+
+    # --- blobs, locks, end ---
+
+    def put_blob(self, data: bytes, media_type: str) -> str:
+        return self.blobs.put(data, media_type)
+
+    def get_blob(self, reference: str) -> bytes:
+        return self.blobs.get(reference)
+
+    def blob_path(self, reference: str) -> str | None:
+        return self.blobs.path(reference)
+
+    async def lock_session(self, session: str, *, wait_s: float | None = 0.0) -> FileLock:
+        return await lock_file(self.folder, "session", session, wait_s=wait_s)
+
+    async def lock_resource(self, key: str, *, wait_s: float | None = None) -> FileLock:
+        """One holder of `key` at a time, over all processes on this store."""
+        return await lock_file(self.folder, "resource", key, wait_s=wait_s)
+
+    def close(self) -> None:
+        """Write what waits, then close. Idempotent."""
+        if self._closed:
+            return
+        self._closed = True
+        self._queue.put(None)
+        self._writer.join()
+        for connection in [*self._readers, self._keep]:
+            connection.close()
+
+
+def _head_from(data: bytes) -> tuple[int, str] | None:
+    """Number and hash from an anchor; `None` unless it is exactly as it was written."""
+    number, _, line_hash = data.decode("ascii", "replace").strip().partition(" ")
+    if not number.isdecimal() or head_text(int(number), line_hash).encode() != data:
+        return None
+    return int(number), line_hash
+
+
+def _settle(done: asyncio.Future[None], fault: BaseException | None) -> None:
+    if done.done():
+        return
+    if fault is None:
+        done.set_result(None)
+    else:
+        done.set_exception(fault)
+
+
+def stamp(clock: Clock) -> str:
+    """Now, as stored."""
+    return to_rfc3339(clock.now())

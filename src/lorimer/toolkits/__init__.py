@@ -1,0 +1,53 @@
+"""The built-in tools by category. `default_tools` and `toolset` are the way in."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from lorimer.core.errors import UsageFault
+
+if TYPE_CHECKING:
+    from lorimer.tools.tool import Tool
+
+
+def default_tools(*, allow_unsandboxed: bool = False) -> list[Tool]:
+    """The tools for work on files, in the order in which a model should see them.
+
+    Args:
+        allow_unsandboxed: let `run_python` run as a plain process where there is no sandbox.
+    """
+    from lorimer.toolkits.execution.edit_file import edit_file
+    from lorimer.toolkits.execution.run_python import make_run_python
+    from lorimer.toolkits.execution.write_file import write_file
+    from lorimer.toolkits.perception.find_file import find_file
+    from lorimer.toolkits.perception.grep_file import grep_file
+    from lorimer.toolkits.perception.list_directory import list_directory
+    from lorimer.toolkits.perception.read_file import read_file
+
+    return [
+        list_directory,
+        find_file,
+        grep_file,
+        read_file,
+        write_file,
+        edit_file,
+        make_run_python(allow_unsandboxed=allow_unsandboxed),
+    ]
+
+
+def toolset(names: Iterable[str], *, allow_unsandboxed: bool = False) -> list[Tool]:
+    """The built-in tools with these names, each once, in the order given.
+
+    Raises:
+        UsageFault: when a name is not known; says which are near it.
+    """
+    known = {tool.name: tool for tool in default_tools(allow_unsandboxed=allow_unsandboxed)}
+    chosen: dict[str, Tool] = {}
+    for name in names:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=3) or sorted(known)
+            raise UsageFault(f"No tool is called {name!r}.", next=f"Use one of: {', '.join(near)}.")
+        chosen[name] = known[name]
+    return list(chosen.values())

@@ -1,0 +1,1 @@
+"""Tools that act: they change files or run programs."""

@@ -1,0 +1,1 @@
+"""Tools: their declaration, their schemas, the registry, and the dispatcher that runs their calls."""

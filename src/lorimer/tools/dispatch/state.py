@@ -1,0 +1,193 @@
+"""What the stations share: the state of one call, and the surroundings of a session's calls."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import anyio
+
+from lorimer.core.calls import Diff, Outcome, Refusal, ToolCall
+from lorimer.core.clock import Clock, SystemClock
+from lorimer.core.decisions import Approver, Decision, Policy
+from lorimer.core.messages import ImagePart, ResultPart, TextPart
+from lorimer.core.watch import Watcher
+from lorimer.store.protocol import CallRecord, Change, Store
+from lorimer.tools.registry import Registry
+from lorimer.tools.tool import FileViews, ForgetfulViews, Principal, Tool, ToolContext
+
+if TYPE_CHECKING:
+    from lorimer.tools.units.units import Stop, Units
+
+T = TypeVar("T")
+Content = tuple[TextPart | ImagePart, ...]
+
+
+@dataclass(slots=True)
+class CallState:
+    """One call on its way through the stations.
+
+    Attributes:
+        journal: its line in the journal as it stood when the call came in.
+        value: the arguments in use, as JSON; `diffs` lists every change from what was written.
+        notes: told to the model below the content.
+        result_value: what the function returned, as JSON or text.
+        pending: changes that are committed together with the end of the call.
+        left: whether its function would not stop and still runs.
+    """
+
+    call: ToolCall
+    journal: CallRecord | None = None
+    tool: Tool | None = None
+    value: Any = None
+    diffs: list[Diff] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    decision: Decision | None = None
+    approved_by: str = ""
+    operation_key: str = ""
+    occurrence: int = 0
+    arguments_digest: str = ""
+    context: ToolContext | None = None
+    started: bool = False
+    started_at: datetime | None = None
+    duration_s: float | None = None
+    content: Content = ()
+    result_value: Any = None
+    refusal: Refusal | None = None
+    outcome: Outcome = Outcome.NOT_STARTED
+    result: ResultPart | None = None
+    replayed: bool = False
+    left: bool = False
+    pending: list[Change] = field(default_factory=list)
+    locks: list[Any] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        return self.call.name
+
+    @property
+    def code(self) -> str:
+        return self.refusal.code if self.refusal is not None else ""
+
+
+class CallCancelled(Exception):
+    """The run was cancelled before the call had started."""
+
+
+@dataclass(slots=True)
+class Surroundings:
+    """What the calls of one session have around them. The model can write none of it.
+
+    Attributes:
+        counts: started calls by `limit_key`, for tools with limits.
+        occurrences: started calls by (tool, digest of the arguments).
+        failures: failures in a row by tool, in this run.
+        same: by (tool, arguments): digest of the last result, and how often in a row it came.
+        grace_s: how long a stopped function may take to end before it is left behind.
+        on_late: told when a function that was left behind ends after all.
+    """
+
+    session: str
+    principal: Principal
+    store: Store
+    registry: Registry
+    policy: Policy
+    units: Units
+    workspace: Path
+    scratch: Path | None = None
+    approver: Approver | None = None
+    approval_timeout_s: float = 600.0
+    clock: Clock = field(default_factory=SystemClock)
+    views: FileViews = field(default_factory=ForgetfulViews)
+    watch: Watcher | None = None
+    allow_repair: bool = False
+    concurrency: int = 8
+    stop_on_failed_write: bool = True
+    grace_s: float = 2.0
+    repeat_limit: int = 3
+    rejection_limit: int = 3
+    rejections: int = 0
+    counts: Counter[Any] = field(default_factory=Counter)
+    occurrences: Counter[tuple[str, str]] = field(default_factory=Counter)
+    failures: Counter[str] = field(default_factory=Counter)
+    same: dict[tuple[str, str], tuple[str, int]] = field(default_factory=dict)
+    unloaded: Mapping[str, str] = field(default_factory=dict)
+    on_late: Callable[[CallState, Outcome, str], Awaitable[None]] | None = None
+
+    stops: set[Stop] = field(default_factory=set)
+    cancel_reason: str = ""
+    cancelled: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def cancel(self, reason: str = "cancelled") -> None:
+        """Stop running functions, start no more, until `begin_run`."""
+        self.cancel_reason = self.cancel_reason or reason
+        self.cancelled.set()
+        for stop in tuple(self.stops):
+            stop.set(reason)
+
+    def begin_run(self) -> None:
+        """A new run: what was counted per run starts again."""
+        self.cancel_reason = ""
+        self.cancelled.clear()
+        self.failures.clear()
+        self.rejections = 0
+
+    async def unless_cancelled(self, work: Coroutine[Any, Any, T]) -> T:
+        """The result of `work`, which is stopped when the run is cancelled.
+
+        Raises:
+            CallCancelled: when it was.
+        """
+        task = asyncio.get_running_loop().create_task(work)
+        waiter = asyncio.get_running_loop().create_task(self.cancelled.wait())
+        try:
+            await asyncio.wait((task, waiter), return_when=asyncio.FIRST_COMPLETED)
+            if task.done():
+                return task.result()
+            raise CallCancelled
+        finally:
+            waiter.cancel()
+            if not task.done():
+                task.cancel()
+                await asyncio.wait((task,))
+
+    def tell(self, event: Any) -> None:
+        if self.watch is not None:
+            self.watch(event)
+
+
+async def see_through(task: asyncio.Task[Any]) -> None:
+    """Wait until `task` has ended, whatever it ends with and however often we are cancelled."""
+    with anyio.CancelScope(shield=True):
+        while not task.done():
+            with suppress(asyncio.CancelledError):
+                await asyncio.wait((task,))
+    if not task.cancelled():
+        task.exception()
+
+
+def own_copy(value: Any) -> Any:
+    """`value`, arguments as JSON, for code that may change what it gets: the record keeps what the
+    model wrote (G4)."""
+    if type(value) is dict:
+        return {k: own_copy(v) if type(v) in (dict, list) else v for k, v in value.items()}
+    if type(value) is list:
+        return [own_copy(v) if type(v) in (dict, list) else v for v in value]
+    return value
+
+
+def limit_key(
+    tool: str, counter: str | None, value: str | None
+) -> tuple[str, str | None, str | None]:
+    """The key of `Surroundings.counts`: a tool, or a tool with one value of a counter argument."""
+    return (tool, counter, value)
+
+
+Station = Callable[[CallState, Surroundings], Awaitable[Refusal | None]]
+"""A station looks at one call and lets it pass (`None`) or refuses it."""
