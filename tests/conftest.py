@@ -1,0 +1,11 @@
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
