@@ -202,7 +202,7 @@ async def test_calls_that_share_a_resource_run_one_after_another_between_session
         await w.until(lambda: stage.running == ["c", "b"])
         stage.gates["b"].set()
         stage.gates["c"].set()
-        assert all((await run).ok for run in (first, second, third))
+        assert all(end.ok for end in await asyncio.gather(first, second, third))
 
 
 _HOLD = """
@@ -220,7 +220,7 @@ async def test_a_resource_that_another_process_holds_is_waited_for_until_that_is
     tmp_path: Path,
 ) -> None:
     stage, store = Stage(), tmp_path / "store.db"
-    model = ScriptedModel([act_on("a", "x"), "ok", act_on("a", "x"), "ok"])
+    model = ScriptedModel([act_on("a", "x"), act_on("a", "x"), "ok"])
     async with Agent(model, [locking(stage)], store=store) as agent, agent.session() as session:
         holder = subprocess.Popen(  # noqa: ASYNC220 - the loop has nothing else to do
             [sys.executable, "-c", _HOLD, str(store)],

@@ -15,7 +15,7 @@ import queue
 import sqlite3
 import threading
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -113,6 +113,12 @@ class SqliteStore:
         except sqlite3.Error as fault:
             self._keep.close()
             raise translate(fault, self.path) from fault
+        except IndexError as fault:  # a damaged header: SQLite gives rows without columns
+            self._keep.close()
+            raise StoreCorrupt(
+                f"{self.path} is not a usable store: its first page is damaged.",
+                next="Move the file and its `.head` away to start a new store.",
+            ) from fault
         except OSError as fault:
             self._keep.close()
             kind = StoreFull if fault.errno in (errno.ENOSPC, errno.EDQUOT) else StoreReadOnly
@@ -182,6 +188,8 @@ class SqliteStore:
         if connection is None:
             connection = self._connect()
             connection.execute("PRAGMA query_only=ON")
+            if self.memory:  # a shared cache locks tables, and does not wait for them
+                connection.execute("PRAGMA read_uncommitted=ON")
             self._local.connection = connection
             self._readers.append(connection)
         return connection
@@ -414,6 +422,20 @@ class SqliteStore:
                 yield AuditLine(*row)
         except sqlite3.Error as fault:
             raise translate(fault, self.path) from fault
+
+    @contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """What is read inside, in this thread, is of one moment, whatever others write meanwhile."""
+        connection = self._reader()
+        if self.memory:  # one process only, and a long read would hold up its writer
+            yield
+            return
+        connection.execute("BEGIN")
+        try:
+            yield
+        finally:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
 
     def raw(self, sql: str) -> Iterator[tuple[Any, ...]]:
         """Rows of a fixed query, for the audit of the whole store."""

@@ -35,12 +35,23 @@ class Report:
 
 
 def verify(store: SqliteStore, *, expected_head: str | None = None) -> Report:
-    """Check everything. `expected_head` is a hash that must stand in the chain."""
+    """Check everything, as it stands at one moment; others may write meanwhile. `expected_head` is a
+    hash that must stand in the chain."""
+    anchor = store.read_head()  # before the chain: it never leads
+    try:
+        with store.snapshot():
+            return _verify(store, anchor, expected_head)
+    except (sqlite3.Error, StoreError) as fault:
+        return Report(0, 0, GENESIS, (f"the database cannot be read: {fault}",))
+
+
+def _verify(
+    store: SqliteStore, anchor: tuple[int, str] | None, expected_head: str | None
+) -> Report:
     faults: list[str] = []
     last: dict[tuple[str, str, str], tuple[int, str]] = {}
     previous, count = GENESIS, 0
     hashes = {GENESIS: 0}
-    anchor = store.read_head()  # before the chain: it may grow while it is read
     try:
         for row in store.raw("PRAGMA integrity_check"):
             if row[0] != "ok":
@@ -65,7 +76,7 @@ def verify(store: SqliteStore, *, expected_head: str | None = None) -> Report:
                 target = row[5]
                 last[(kind, row[2], target)] = (n, row[7])
         checked = _rows(store, last, faults)
-    except (sqlite3.Error, StoreError, ValueError, TypeError, AttributeError) as fault:
+    except (sqlite3.Error, StoreError, ValueError, TypeError, LookupError, AttributeError) as fault:
         # Damaged pages give values of any type: whatever stops the reading is a finding.
         return Report(count, 0, previous, (*faults, f"the database cannot be read: {fault}"))
     for (kind, session, target), (n, _) in last.items():

@@ -7,6 +7,7 @@ description. Lines of the docstring that begin with `Use when:`, `Do not use whe
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import inspect
 import typing
@@ -17,6 +18,7 @@ from typing import Any, overload
 from lorimer.core.calls import Effects, Idempotency
 from lorimer.core.errors import ToolDefinitionError
 from lorimer.core.trust import Trust
+from lorimer.tools.schema import first_line
 from lorimer.tools.tool import (
     Budget,
     Category,
@@ -39,6 +41,9 @@ _LABELS = {
     "cost": "cost",
     "returns": "returns",
 }
+_OPTIONS = {f.name for f in dataclasses.fields(Tool) if f.init} - {
+    "name", "description", "input_schema", "function", "context_parameter", "convert",
+}  # fmt: skip
 _PLAIN = (str, int, float, bool, dict, list, type(None), Any)
 
 
@@ -124,13 +129,16 @@ def _make(function: Callable[..., Any], options: dict[str, Any]) -> Tool:
             options[option] = tuple(options[option])
     if options.get("budget", ...) is None:
         del options["budget"]
-    try:
-        return Tool(
-            name, description, schema, function,
-            context_parameter=context_parameter, convert=convert, **options,
-        )  # fmt: skip
-    except TypeError as fault:
-        raise ToolDefinitionError(f"Tool {name!r}: {fault}") from fault
+    unknown = options.keys() - _OPTIONS
+    if unknown:
+        raise ToolDefinitionError(
+            f"Tool {name!r}: there is no option {', '.join(sorted(unknown))}.",
+            next=f"Use: {', '.join(sorted(_OPTIONS))}.",
+        )
+    return Tool(
+        name, description, schema, function,
+        context_parameter=context_parameter, convert=convert, **options,
+    )  # fmt: skip
 
 
 def read_signature(
@@ -197,7 +205,7 @@ def read_signature(
             schema = model.model_json_schema()
     except (PydanticUserError, TypeError, NameError, ValueError) as fault:
         raise ToolDefinitionError(
-            f"{function!r}: no JSON Schema can be made of its parameters: {fault}",
+            f"{function!r}: no JSON Schema can be made of its parameters: {first_line(fault)}",
             next="Use JSON types, dataclasses or pydantic models, or Tool.from_schema.",
         ) from fault
     _strip(schema)

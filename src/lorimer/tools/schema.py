@@ -18,6 +18,7 @@ from lorimer.core.errors import ToolDefinitionError
 _OPEN = ("additionalProperties", "unevaluatedProperties", "patternProperties", "$ref", "allOf",
          "anyOf", "oneOf", "if", "$dynamicRef")  # fmt: skip
 _SHOWN_OPTIONS = 20
+_NUMBER_OR_TRUTH = re.compile(r"[-+]?[0-9][0-9_,.]*(e[-+]?[0-9]+)?|true|false", re.IGNORECASE)
 _SHOWN_TEXT = 200
 _LIMITS = {
     "minimum": "at least {}",
@@ -71,19 +72,25 @@ def compile_schema(tool: str, schema: Mapping[str, Any], *, what: str = "input s
         for fault in jsonschema_rs.Draft202012Validator(
             {"$ref": "https://json-schema.org/draft/2020-12/schema"}
         ).iter_errors(schema):
-            where = "/".join(map(str, fault.instance_path)) or "the top"
+            _, problem = next(iter(_translate({}, fault)))
             raise ToolDefinitionError(
-                f"Tool {tool!r}: its {what} is not valid JSON Schema 2020-12 at {where}: "
-                f"{fault.message}"
+                f"Tool {tool!r}: its {what} is not valid JSON Schema 2020-12 at "
+                f"{problem.path or 'its top'}: {problem.given!r} stands there.",
+                next=f"Expected there: {problem.expected}.",
             )
         return jsonschema_rs.Draft202012Validator(dict(schema), retriever=_no_fetch)
     except ToolDefinitionError:
         raise
     except (ValueError, TypeError, jsonschema_rs.ReferencingError) as fault:
         raise ToolDefinitionError(
-            f"Tool {tool!r}: its {what} cannot be used: {fault}",
+            f"Tool {tool!r}: its {what} cannot be used: {first_line(fault)}",
             next="Keep every $ref inside the schema (`#/$defs/…`) and every value JSON.",
         ) from fault
+
+
+def first_line(fault: Exception) -> str:
+    """The first line of a message that goes on for many."""
+    return str(fault).partition("\n")[0]
 
 
 def pointer(path: Iterable[Any]) -> str:
@@ -198,8 +205,10 @@ def _branch(error: Any) -> str:
 
 
 def _unquote(given: Any, wanted: Sequence[str]) -> str:
-    numbers = {"integer", "number", "boolean"}.intersection(wanted)
-    return ", written without quotes" if isinstance(given, str) and numbers else ""
+    if not isinstance(given, str) or not {"integer", "number", "boolean"}.intersection(wanted):
+        return ""
+    quoted = _NUMBER_OR_TRUTH.fullmatch(given.strip())
+    return ", written without quotes" if quoted else ""
 
 
 def _properties(schema: Mapping[str, Any], error: Any) -> Mapping[str, Any]:

@@ -305,7 +305,7 @@ class Tool:
     output_validator: Any = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        from lorimer.tools.schema import closed_schema, compile_schema
+        from lorimer.tools.schema import closed_schema, compile_schema, problems
 
         if not isinstance(self.name, str) or not NAME_PATTERN.fullmatch(self.name):
             raise ToolDefinitionError(
@@ -314,7 +314,8 @@ class Tool:
             )
         if not callable(self.function):
             raise ToolDefinitionError(
-                f"Tool {self.name!r}: function {self.function!r} cannot be called."
+                f"Tool {self.name!r}: function {self.function!r} cannot be called.",
+                next="Pass a function.",
             )
         if self.idempotency is Idempotency.QUERYABLE and self.find_outcome is None:
             raise ToolDefinitionError(
@@ -333,10 +334,11 @@ class Tool:
         put(self, "output_validator", None if self.output_schema is None
             else compile_schema(self.name, self.output_schema, what="output schema"))  # fmt: skip
         for number, example in enumerate(self.examples, 1):
-            for error in self.validator.iter_errors(dict(example)):
+            for _, problem in problems(schema, self.validator, dict(example)):
                 raise ToolDefinitionError(
-                    f"Tool {self.name!r}: example {number} does not fit its own schema: "
-                    f"{error.message}"
+                    f"Tool {self.name!r}: example {number} does not fit its own schema at "
+                    f"{problem.path or 'its top'}: expected {problem.expected}.",
+                    next="Correct the example, or the schema.",
                 )
         text = self.description.text()
         for normaliser in self.normalisers:

@@ -225,7 +225,7 @@ class Dispatcher:
             state,
             Refusal(
                 "internal",
-                f"The call of {state.name} could not be handled: {type(fault).__name__}: {fault}",
+                f"The call of {state.name} could not be handled: {type(fault).__name__}: {fault}.",
                 next="This is not the call's fault: go on without it and say so.",
                 outcome=outcome,
             ),

@@ -27,11 +27,13 @@ _NEXT = "Write the arguments again as one JSON object, complete and with nothing
 
 
 class Fault(ValueError):
-    """Arguments that are not the JSON we accept. `code` is `not_json` or `truncated`."""
+    """Arguments that are not the JSON we accept. `code` is `not_json` or `truncated`; `next` is what
+    to do about it."""
 
-    def __init__(self, code: str, message: str) -> None:
+    def __init__(self, code: str, message: str, next: str = _NEXT) -> None:
         super().__init__(message)
         self.code = code
+        self.next = next
 
 
 async def parse(state: CallState, around: Surroundings) -> Refusal | None:
@@ -52,7 +54,7 @@ async def parse(state: CallState, around: Surroundings) -> Refusal | None:
                     next=_NEXT,
                     retryable=True,
                 )
-        return Refusal(fault.code, str(fault), next=_NEXT, retryable=True)
+        return Refusal(fault.code, str(fault), next=fault.next, retryable=True)
     state.diffs += diffs
     return None
 
@@ -73,7 +75,11 @@ def read(raw: str) -> tuple[Any, list[Diff]]:
     def number(text: str) -> float:
         value = float(text)
         if math.isinf(value):
-            raise Fault("not_json", f"The number {_short(text)} is too large for a 64-bit float.")
+            raise Fault(
+                "not_json",
+                f"The number {_short(text)} is too large for a 64-bit float.",
+                "Call again with a number below 1e308.",
+            )
         if not exact(text, value):
             inexact.append(text)
         return value
@@ -166,13 +172,19 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         seen: set[str] = set()
         for key, _ in pairs:
             if key in seen:
-                raise Fault("not_json", f"The key {_short(key)!r} stands twice in one object.")
+                raise Fault(
+                    "not_json",
+                    f"The key {_short(key)!r} stands twice in one object.",
+                    f"Call again with {_short(key)!r} once.",
+                )
             seen.add(key)
     return out
 
 
 def _constant(text: str) -> Any:
-    raise Fault("not_json", f"{text} is not a JSON value.")
+    raise Fault(
+        "not_json", f"{text} is not a JSON value.", "Call again with a number, or leave it out."
+    )
 
 
 def _without_strings(raw: str) -> str:
@@ -181,6 +193,19 @@ def _without_strings(raw: str) -> str:
 
 def _short(text: str) -> str:
     return text if len(text) <= 60 else f"{text[:60]}… ({len(text)} characters)"
+
+
+_WORDS = {
+    "Unterminated string starting at": "a text is not closed",
+    "Expecting value": "a value is missing or is no JSON",
+    "Expecting ',' delimiter": "a comma or a closing bracket is missing",
+    "Expecting ':' delimiter": "a colon is missing",
+    "Expecting property name enclosed in double quotes": "a key in double quotes is missing",
+}
+
+
+def _words(fault: json.JSONDecodeError) -> str:
+    return _WORDS.get(fault.msg, fault.msg)
 
 
 def _describe(raw: str, fault: json.JSONDecodeError) -> Fault:
@@ -192,7 +217,7 @@ def _describe(raw: str, fault: json.JSONDecodeError) -> Fault:
     if not rest or fault.msg.startswith("Unterminated string"):
         return Fault(
             "truncated",
-            f"The arguments end in the middle, after {len(raw)} characters: {fault.msg}.",
+            f"The arguments end in the middle, after {len(raw)} characters: {_words(fault)}.",
         )
     return Fault(
         "not_json",

@@ -18,6 +18,7 @@ from lorimer.core.trust import Trust
 from lorimer.tools.dispatch.once import recorded_result
 from lorimer.tools.dispatch.state import CallState, Content, Surroundings
 from lorimer.tools.tool import Budget
+from lorimer.tools.units.content import whole_characters
 
 _LINE_CHARACTERS = 400
 _MOST_NOTES = 20
@@ -37,6 +38,10 @@ async def present(state: CallState, around: Surroundings) -> Refusal | None:
         content: tuple[TextPart | ImagePart, ...] = (TextPart(text),)
     else:
         content = await _content(state, around)
+    content = tuple(
+        TextPart(whole_characters(p.text), p.trust, p.source) if isinstance(p, TextPart) else p
+        for p in content
+    )
     state.result = ResultPart(
         state.call.id, state.name, content, refusal is not None, state.outcome
     )

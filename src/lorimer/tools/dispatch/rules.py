@@ -14,6 +14,10 @@ from lorimer.tools.tool import Tool
 _HONEST = "Do not call it again now. Say what was tried, what failed, and what is needed to go on."
 
 
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"
+
+
 async def rules(state: CallState, around: Surroundings) -> Refusal | None:
     tool = state.tool
     assert tool is not None
@@ -58,7 +62,7 @@ def over_limit(tool: Tool, value: Any, around: Surroundings) -> Refusal | None:
             what = "" if limit.counter is None else f" with {limit.counter} = {key!r}"
             return Refusal(
                 "limit",
-                f"{tool.name} may be called {limit.count} times in a session{what}; "
+                f"{tool.name} may be called {_times(limit.count)} in a session{what}; "
                 f"{used}/{limit.count} are used.",
                 next="Go on without it, or ask the user.",
             )

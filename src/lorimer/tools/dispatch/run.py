@@ -160,11 +160,13 @@ def _raised(tool: Tool, end: End, outcome: Outcome) -> Refusal:
     step = "Correct the call if the message shows what is wrong; else go on without it and say so."
     if outcome is Outcome.UNKNOWN:
         step = f"{_CHECK_FIRST} Then correct the call if the message shows what is wrong."
+    if outcome is Outcome.FAILED_AFTER_EFFECT:
+        step = "Do not call it again: the change is made. Say what failed, or mend what is missing."
     return Refusal(
         "tool_error",
         f"{tool.name} failed: {end.error}. {_effect_words(outcome)}".replace(".. ", ". "),
         next=step,
-        retryable=True,
+        retryable=outcome is not Outcome.FAILED_AFTER_EFFECT,
         outcome=outcome,
     )
 

@@ -10,10 +10,11 @@ from typing import Any
 from lorimer.core.calls import Diff, Problem, Refusal
 from lorimer.tools.dispatch.state import CallState, Surroundings
 from lorimer.tools.schema import integral, kind_of, pointer, problems, shown
-from lorimer.tools.tool import Normaliser
+from lorimer.tools.tool import Normaliser, Tool
 
 _ORDER = ("missing", "extra", "type", "value")
 _SHOWN_PROBLEMS = 20
+_TOLD = 3
 
 
 async def shape(state: CallState, around: Surroundings) -> Refusal | None:
@@ -22,9 +23,9 @@ async def shape(state: CallState, around: Surroundings) -> Refusal | None:
     if not isinstance(state.value, dict):
         return Refusal(
             "not_object",
-            f"The arguments of {tool.name} are {kind_of(state.value)}, not a JSON object.",
+            f"The arguments of {tool.name} are of type {kind_of(state.value)}, not object.",
             (Problem("", shown(state.value), "an object: {…}"),),
-            next="Write the arguments as an object with the tool's named arguments.",
+            next=f"Call again with a JSON object of the arguments by name: {_names(tool)}.",
             retryable=True,
         )
     unusable = [fault for n in tool.normalisers if (fault := _normalise(state, n)) is not None]
@@ -38,19 +39,39 @@ async def shape(state: CallState, around: Surroundings) -> Refusal | None:
     return _refuse(tool.name, problems(tool.input_schema, tool.validator, state.value))
 
 
+def _names(tool: Tool) -> str:
+    return ", ".join(tool.input_schema.get("properties", {})) or "none"
+
+
 def _refuse(name: str, found: list[tuple[str, Problem]]) -> Refusal:
     codes = {code for code, _ in found}
     code = next((c for c in _ORDER if c in codes), "value")
-    faults = "1 problem" if len(found) == 1 else f"{len(found)} problems"
-    first = f" (the first {_SHOWN_PROBLEMS} are shown)" if len(found) > _SHOWN_PROBLEMS else ""
+    more = ""
+    if len(found) > _SHOWN_PROBLEMS:
+        more = f" There are {len(found)} problems; the first {_SHOWN_PROBLEMS} are shown."
+    elif len(found) > 1:
+        more = f" There are {len(found)} problems."
     found = found[:_SHOWN_PROBLEMS]
+    first = next((one for one in found if one[0] == code), found[0])
     return Refusal(
         code,
-        f"The arguments of {name} have {faults}{first}; nothing was run.",
+        f"The arguments of {name} do not fit: {_in_words(*first)}.{more} Nothing was run.",
         tuple(problem for _, problem in found),
         next=_advice(found),
         retryable=True,
     )
+
+
+def _in_words(code: str, problem: Problem) -> str:
+    where = problem.path or "the object"
+    match code:
+        case "missing":
+            return f"{where} is missing"
+        case "extra":
+            return f"there is no argument {where}"
+        case _:
+            given = json.dumps(problem.given, ensure_ascii=False)
+            return f"{where} is {given}, expected {problem.expected}"
 
 
 def _normalise(state: CallState, normaliser: Normaliser) -> tuple[str, Problem] | None:
@@ -101,11 +122,11 @@ def _advice(found: list[tuple[str, Problem]]) -> str:
     if "extra" in codes:
         names = ", ".join(p.path.rsplit("/", 1)[-1] for code, p in found if code == "extra")
         steps.append(f"leave out {names}")
-    if "type" in codes or "value" in codes:
-        names = ", ".join(
-            dict.fromkeys(p.path or "the object" for c, p in found if c in ("type", "value"))
-        )
-        steps.append(f'correct {names} as "expected" says')
+    wrong = {p.path or "the object": p.expected for c, p in found if c in ("type", "value")}
+    for name, expected in [*wrong.items()][:_TOLD]:
+        steps.append(f"correct {name} (expected {expected})")
+    if len(wrong) > _TOLD:
+        steps.append(f"correct {', '.join([*wrong][_TOLD:])} (see problems)")
     text = "; ".join(steps)
     ask = " If a value is not known, ask for it; do not invent it." if "missing" in codes else ""
     return f"Call again: {text}.{ask}"

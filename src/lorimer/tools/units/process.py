@@ -9,6 +9,7 @@ reports only when nothing is left. (Linux; elsewhere the process group is killed
 from __future__ import annotations
 
 import asyncio
+import functools
 import json
 import os
 import pickle
@@ -55,6 +56,10 @@ class Worker:
                 stdin=subprocess.DEVNULL, stdout=2, start_new_session=True,
                 env={**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)},
             )  # fmt: skip
+        except BaseException:
+            control.close()
+            data.close()
+            raise
         finally:
             control_far.close()
             data_far.close()
@@ -252,7 +257,10 @@ def _reference(tool: Tool) -> tuple[str, Any]:
 def _dump(tool: Tool) -> bytes:
     import cloudpickle
 
-    module = sys.modules.get(getattr(tool.function, "__module__", ""))
+    function = tool.function
+    while isinstance(function, functools.partial):
+        function = function.func
+    module = sys.modules.get(getattr(function, "__module__", None) or "")
     by_value = module is not None and module.__name__ not in ("__main__", "builtins")
     if by_value:
         cloudpickle.register_pickle_by_value(module)

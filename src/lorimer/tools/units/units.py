@@ -95,18 +95,18 @@ def returned(value: Any, tool: Tool, mark: EffectMark) -> End:
         parts, plain = label(parts_of(value), tool.trust, tool.name)
     except NotJson as fault:
         complete = mark if mark is not EffectMark.NOT_MARKED else EffectMark.COMPLETE
-        return End(
-            Ending.RAISED,
-            error=f"{tool.name} ran to its end, but {fault}",
-            tool_error=ToolError(
-                f"{tool.name} ran to its end, but {fault}.",
-                next="The tool is at fault, not the call: go on without its result and say so.",
-                retryable=False,
-                code="bad_result",
-            ),
-            mark=complete,
-        )
+        return describe(bad_result(fault, tool.name), complete)
     return End(Ending.RETURNED, parts=parts, value=plain, mark=mark)
+
+
+def bad_result(fault: NotJson, name: str) -> ToolError:
+    """What the model is told of a result that nothing can hold."""
+    return ToolError(
+        f"{name} ran to its end, but {fault}.",
+        next="The tool is at fault, not the call: go on without its result and say so.",
+        retryable=False,
+        code="bad_result",
+    )
 
 
 class Units:

@@ -131,8 +131,11 @@ def _children_elsewhere() -> list[int]:
     listed = subprocess.run(
         ["ps", "-A", "-o", "pid=,ppid="], capture_output=True, text=True, check=False
     )
-    pairs = [tuple(map(int, line.split())) for line in listed.stdout.splitlines()]
-    return _below(os.getpid(), {pid: parent for pid, parent in pairs})
+    parents = {}
+    for line in listed.stdout.splitlines():
+        pid, parent = map(int, line.split())
+        parents[pid] = parent
+    return _below(os.getpid(), parents)
 
 
 def _descendants(root: int) -> list[int]:
@@ -216,7 +219,7 @@ def _call(line: _Line, order: dict[str, Any]) -> None:
     from lorimer.core.messages import part_to_json
     from lorimer.tools.tool import EffectMark, ForgetfulViews, ToolContext
     from lorimer.tools.units.content import NotJson, parts_of
-    from lorimer.tools.units.units import converted, describe
+    from lorimer.tools.units.units import bad_result, converted, describe
 
     number = order["number"]
 
@@ -227,11 +230,11 @@ def _call(line: _Line, order: dict[str, Any]) -> None:
         if line.is_ours:
             send(kind="end", **answer)
 
-    def raised(fault: BaseException) -> None:
-        how = describe(fault, context.mark)
+    def raised(fault: BaseException, mark: EffectMark) -> None:
+        how = describe(fault, mark)
         error = how.tool_error
         end(
-            ending="raised", mark=str(context.mark), error=how.error, trace=how.trace,
+            ending="raised", mark=str(mark), error=how.error, trace=how.trace,
             views=_new(views, order),
             tool_error=None if error is None else {
                 "message": error.message, "next": error.next, "retryable": error.retryable,
@@ -249,7 +252,8 @@ def _call(line: _Line, order: dict[str, Any]) -> None:
             end(
                 ending="not_begun",
                 mark="not_begun",
-                error=f"it could not be loaded in the worker process: {type(fault).__name__}: {fault}",
+                error="it could not be loaded in the worker process: "
+                f"{type(fault).__name__}: {fault}",
             )
         return
     views = ForgetfulViews(order["views"])
@@ -265,13 +269,13 @@ def _call(line: _Line, order: dict[str, Any]) -> None:
         if order["context_parameter"] is not None:
             arguments = {**arguments, order["context_parameter"]: context}
     except Exception as fault:  # noqa: BLE001 - told to the agent
-        raised(fault)
+        raised(fault, context.mark)
         return
     send(kind="entered")
     try:
         value = function(**arguments)
     except BaseException as fault:  # noqa: BLE001 - also SystemExit becomes the result
-        raised(fault)
+        raised(fault, context.mark)
         return
     try:
         parts, plain = parts_of(value)
@@ -279,13 +283,7 @@ def _call(line: _Line, order: dict[str, Any]) -> None:
             parts=[part_to_json(p) for p in parts], views=_new(views, order))  # fmt: skip
     except NotJson as fault:
         mark = context.mark if context.mark is not EffectMark.NOT_MARKED else EffectMark.COMPLETE
-        text = f"the function ran to its end, but {fault}"
-        end(
-            ending="raised", mark=str(mark), error=text, trace="", views=_new(views, order),
-            tool_error={"message": text + ".", "retryable": False, "code": "bad_result", "details": {},
-                        "next": "The tool is at fault, not the call: go on without its result and say so.",
-                        "outcome": None},
-        )  # fmt: skip
+        raised(bad_result(fault, order["tool"]), mark)
 
 
 def _plain(details: Any) -> Any:
