@@ -41,6 +41,12 @@ def test_the_question_comes_from_standard_input(cli: Cli, serve: Any) -> None:
     assert at.server.received[0].json["messages"][-1]["content"] == "Is it? – ja\n"
 
 
+def test_words_and_standard_input_go_together(cli: Cli, serve: Any) -> None:
+    at = serve("Fine.")
+    assert cli.run("run", "-m", at.model, "Review", "this:", "-", stdin=b"+ a\n").returncode == 0
+    assert at.server.received[0].json["messages"][-1]["content"] == "Review this:\n\n+ a\n"
+
+
 def test_a_question_of_a_megabyte_arrives_whole(cli: Cli, serve: Any) -> None:
     at = serve("Read.")
     question = "wörter und mehr " * 65_536

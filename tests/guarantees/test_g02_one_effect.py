@@ -280,12 +280,17 @@ async def test_nobody_takes_a_session_while_its_process_or_an_orphan_of_it_lives
         assert w.processes_with(mark)
         with pytest.raises(SessionBusy):
             await agent.session(ids["before"], wait_s=0.0).open()
+        with pytest.raises(SessionBusy):
+            await agent.store.lock_resource(str(worlds / "before"), wait_s=0.0)
         for keeper in keepers:
             os.kill(keeper, signal.SIGCONT)
         sessions = [agent.session(one, wait_s=60.0) for one in ids.values()]
         for session in sessions:
             await session.open()
         assert not w.processes_with(mark)
+        (await agent.store.lock_resource(str(worlds / "before"), wait_s=0.0)).release()
+        for session in sessions:
+            await session.close()
 
 
 def _parent(pid: int) -> int:

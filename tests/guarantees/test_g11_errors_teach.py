@@ -427,6 +427,8 @@ async def test_each_message_says_what_was_wrong_and_what_to_do(name: str) -> Non
 async def test_each_kind_of_fault_has_a_message_of_its_own() -> None:
     seen: dict[str, str] = {}
     for name, case in CASES.items():
+        if name == "the last attempt":
+            continue  # the same fault as before, told with another next step
         error = await outcome_of(case)
         words = error["message"] + json.dumps(error.get("problems", ""))
         assert words not in seen, f"{name} and {seen[words]} are told in the same words"

@@ -26,7 +26,9 @@ def calls(world: str, at: str, idempotency: str) -> list[dict[str, object]]:
 
 
 async def main(store: str, worlds: str, kind: str, idempotency: str) -> None:
-    act = acts.acting(kind, idempotency, worlds, timeout_s=600.0)
+    act = acts.acting(
+        kind, idempotency, worlds, timeout_s=600.0, resources=lambda given: [given["world"]]
+    )
     async with Agent(ScriptedModel([]), [act], store=store) as agent:
         sessions = {}
         for at in (*acts.POINTS, "second"):

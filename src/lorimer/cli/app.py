@@ -54,7 +54,7 @@ def run_app() -> int:
     # Retries are told by the screen; without this, Python prints stamina's own log line as well.
     logging.getLogger("stamina").addHandler(logging.NullHandler())
     try:
-        result = app(standalone_mode=False)
+        result = app(prog_name="lorimer", standalone_mode=False)
     except LorimerError as fault:
         return report(fault)
     except BrokenPipeError:

@@ -155,16 +155,19 @@ def _entry_point(name: str) -> list[Tool] | None:
 
 
 def read_message(words: Sequence[str]) -> str:
-    """The question of the command line; `-` or no words with a pipe: from standard input.
+    """The question of the command line. A last word `-`, or no words at all with a pipe, stands for
+    standard input; words before it come first.
 
     Raises:
         UsageFault: when it is empty or not UTF-8.
     """
-    text = " ".join(words)
-    if text == "-" or (not text and not sys.stdin.isatty()):
+    piped = words[-1] == "-" if words else not sys.stdin.isatty()
+    text = " ".join(words[:-1] if words and piped else words)
+    if piped:
         data = sys.stdin.buffer.read()
         try:
-            text = data.decode("utf-8")
+            rest = data.decode("utf-8")
+            text = f"{text}\n\n{rest}" if text else rest
         except UnicodeDecodeError as fault:
             raise UsageFault(
                 f"Standard input is not UTF-8: byte {fault.start} is 0x{data[fault.start]:02x}.",

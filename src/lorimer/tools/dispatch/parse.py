@@ -221,6 +221,6 @@ def _describe(raw: str, fault: json.JSONDecodeError) -> Fault:
         )
     return Fault(
         "not_json",
-        f"The arguments are not JSON at character {fault.pos}: {fault.msg}; there stands "
+        f"The arguments are not JSON at character {fault.pos}: {_words(fault)}; there stands "
         f"{_short(rest)!r}.",
     )
