@@ -42,14 +42,11 @@ def main() -> int:
     names = options.only or [*OURS, *PEERS]
     peers = prepare() if any(name in PEERS for name in names) else None
     subjects = [_Subject(name, peers, options) for name in names]
-    # Other work on the machine comes and goes: the time is measured in rounds over all subjects.
-    for round_number in range(options.rounds if "cpu" in options.ways else 0):
+    try:
+        _measure_all(subjects, options)
+    except KeyboardInterrupt:
         for subject in subjects:
-            subject.measure("cpu", f"round {round_number + 1}")
-    for way in ("calls", "memory"):
-        if way in options.ways:
-            for subject in subjects:
-                subject.measure(way)
+            subject.faults.append("the benchmark was interrupted; what is missing was not measured")
     results = {subject.name: subject.summary() for subject in subjects}
     if len(options.only) == 1 and options.json:
         (found,) = results.values()
@@ -60,6 +57,17 @@ def main() -> int:
         _print_table(results, options)
         print(json.dumps({"subjects": results, **_about(options)}))
     return 1 if any("failed" in results[name] for name in names if name in OURS) else 0
+
+
+def _measure_all(subjects: list[_Subject], options: argparse.Namespace) -> None:
+    # Other work on the machine comes and goes: the time is measured in rounds over all subjects.
+    for round_number in range(options.rounds if "cpu" in options.ways else 0):
+        for subject in subjects:
+            subject.measure("cpu", f"round {round_number + 1}")
+    for way in ("calls", "memory"):
+        if way in options.ways:
+            for subject in subjects:
+                subject.measure(way)
 
 
 def _options() -> argparse.Namespace:

@@ -1,6 +1,6 @@
 """Write the example files of this folder again: the same bytes on every run.
 
-    python examples/make_examples.py
+python examples/make_examples.py
 """
 
 from __future__ import annotations

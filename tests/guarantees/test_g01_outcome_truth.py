@@ -150,8 +150,12 @@ def is_left(record: CallRecord) -> bool:
 # --- kill -9 of the agent ------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("idempotency", ["none", "natural", "keyed", "queryable"])
-@pytest.mark.parametrize("kind", acts.KINDS)
+@pytest.mark.parametrize(
+    ("kind", "idempotency"),
+    [(kind, "none") for kind in acts.KINDS]
+    + [(kind, "queryable") for kind in acts.KINDS]
+    + [(kind, how) for kind in ("process", "async") for how in ("natural", "keyed")],
+)
 @pytest.mark.parametrize("after", ["resume", "send"])
 async def test_after_kill_9_of_the_agent_the_record_is_true(
     kind: str, idempotency: str, after: str, tmp_path: Path

@@ -272,18 +272,20 @@ async def test_nobody_takes_a_session_while_its_process_or_an_orphan_of_it_lives
             await agent.session(ids["before"], wait_s=0.0).open()
         keepers = [p for p in w.processes_with(mark) if _parent(p) == doomed.pid]
         assert len(keepers) == 4
-        for keeper in keepers:
-            os.kill(keeper, signal.SIGSTOP)  # the orphans of these stay
-        doomed.kill()
-        doomed.wait()
-        doomed.stdout.close()
-        assert w.processes_with(mark)
-        with pytest.raises(SessionBusy):
-            await agent.session(ids["before"], wait_s=0.0).open()
-        with pytest.raises(SessionBusy):
-            await agent.store.lock_resource(str(worlds / "before"), wait_s=0.0)
-        for keeper in keepers:
-            os.kill(keeper, signal.SIGCONT)
+        try:
+            for keeper in keepers:
+                os.kill(keeper, signal.SIGSTOP)  # the orphans of these stay
+            doomed.kill()
+            doomed.wait()
+            doomed.stdout.close()
+            assert w.processes_with(mark)
+            with pytest.raises(SessionBusy):
+                await agent.session(ids["before"], wait_s=0.0).open()
+            with pytest.raises(SessionBusy):
+                await agent.store.lock_resource(str(worlds / "before"), wait_s=0.0)
+        finally:
+            for keeper in keepers:
+                os.kill(keeper, signal.SIGCONT)
         sessions = [agent.session(one, wait_s=60.0) for one in ids.values()]
         for session in sessions:
             await session.open()

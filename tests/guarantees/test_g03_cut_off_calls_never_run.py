@@ -1,5 +1,7 @@
 """G3. If an answer ended by length, was cut or broke, no call of it runs, whatever parses."""
 
+# ruff: noqa: E501 - tables of cases read better in one line each
+
 from __future__ import annotations
 
 import json

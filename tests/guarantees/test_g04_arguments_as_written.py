@@ -1,5 +1,7 @@
 """G4. A tool gets what the model wrote, or nothing: raw bytes, value and each change are recorded."""
 
+# ruff: noqa: E501 - tables of cases read better in one line each
+
 from __future__ import annotations
 
 import asyncio

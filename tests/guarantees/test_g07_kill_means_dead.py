@@ -72,15 +72,17 @@ def start(folder: Path, way: str, user: str, mark: str) -> subprocess.Popen[str]
 def test_nothing_is_left_of_what_was_stopped(way: str, user: str, folder: Path, mark: str) -> None:
     with start(folder, way, user, mark) as agent:
         output, _ = agent.communicate()
-    assert agent.returncode == 0
+    assert agent.returncode == 0, output
     report = json.loads(output)
     assert report["survivors"] == []
     assert set(report["calls"]) == set(undying.NAMES)
+    by_time = way in ("timeout", "deadline")  # may come before a tool has begun, on a slow machine
+    assert all(end["reached"] or by_time for end in report["calls"].values())
     stop = {"native": "native", "timeout": "answered", "deadline": "max_time"}.get(way, "cancelled")
     for name, end in report["calls"].items():
         assert end["stop"] == stop, name
         assert end["error"] == ("timeout" if way == "timeout" else "cancelled"), name
-        assert end["outcome"] == "unknown", name
+        assert end["outcome"] == "unknown" or not end["reached"], name
         assert end["stopped_in_s"] >= 0 and "still_running" not in end, name
 
 

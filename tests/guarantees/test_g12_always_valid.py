@@ -3,6 +3,8 @@
 `LORIMER_G12_EXAMPLES` says how many sequences are tried (10,000 for the full claim).
 """
 
+# ruff: noqa: E501 - tables of cases read better in one line each
+
 from __future__ import annotations
 
 import asyncio

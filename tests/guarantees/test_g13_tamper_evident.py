@@ -1,5 +1,7 @@
 """G13. A changed, missing, added or re-ordered line of the store is found."""
 
+# ruff: noqa: E501 - tables of cases read better in one line each
+
 from __future__ import annotations
 
 import asyncio
@@ -360,6 +362,26 @@ def test_any_byte_of_the_database_file(original: Path, tmp_path: Path) -> None:
             continue
         assert dump(path) == want, f"byte {at} of {size} changed rows and was not found"
     assert reported > len(places) // 10
+
+
+def test_a_damaged_schema_never_opens_with_anything_but_a_store_error(
+    original: Path, tmp_path: Path
+) -> None:
+    """The names of tables and columns lie in the first page; what stands there may be no text."""
+    honest = (original / "store.db").read_bytes()
+    path = tmp_path / "store.db"
+    refused = 0
+    for at in range(100, 4096, 11):
+        data = bytearray(honest)
+        data[at] ^= 0x80
+        for rest in tmp_path.glob("store.db*"):
+            rest.unlink()
+        path.write_bytes(data)
+        try:
+            open_store(path).close()
+        except StoreError:
+            refused += 1
+    assert refused > 50
 
 
 def test_a_file_with_its_end_cut_off(original: Path, tmp_path: Path) -> None:

@@ -27,6 +27,10 @@ async def main(store: str, worlds: str, way: str) -> None:
     limits = Limits(max_time_s=4.0 if way == "deadline" else None)
     agent = Agent(ScriptedModel([]), tools, store=store, limits=limits)
     sessions: dict[str, Session] = {}
+
+    def reached(name: str) -> bool:
+        return w.reached(Path(worlds) / name, "before")
+
     runs: dict[str, asyncio.Task[Any]] = {}
     for name in undying.NAMES:
         world = Path(worlds) / name
@@ -37,7 +41,8 @@ async def main(store: str, worlds: str, way: str) -> None:
         sessions[name] = session
         runs[name] = asyncio.create_task(session.send("go"))
     for name in undying.NAMES:
-        await w.until(lambda name=name: w.reached(Path(worlds) / name, "before"), name)  # type: ignore[misc]
+        await w.until(lambda name=name: reached(name) or runs[name].done(), name)  # type: ignore[misc]
+    there = [name for name in undying.NAMES if reached(name)]
     if way == "wait":
         print("waiting", flush=True)
         await asyncio.gather(*runs.values())
@@ -61,7 +66,9 @@ async def main(store: str, worlds: str, way: str) -> None:
         assert record.result is not None
         error = json.loads(record.result["content"][0]["text"])
         stop = "native" if isinstance(end, asyncio.CancelledError) else end.stop
-        report["calls"][name] = {**error, "stop": stop, "outcome": str(record.outcome)}
+        report["calls"][name] = {
+            **error, "stop": stop, "outcome": str(record.outcome), "reached": name in there,
+        }  # fmt: skip
     reader.close()
     print(json.dumps(report), flush=True)
 

@@ -251,6 +251,26 @@ async def test_a_resource_that_stays_taken_is_a_refusal_and_nothing_ran(tmp_path
     assert not stage.began
 
 
+async def test_hundreds_of_resources_of_one_call_are_all_taken_and_freed(tmp_path: Path) -> None:
+    keys = [f"k{n:03}" for n in range(150)]
+
+    @tool(name="act", resources=lambda arguments: keys)
+    def act_in_worker() -> str:
+        """Act."""
+        return "acted"
+
+    store = tmp_path / "store.db"
+    async with (
+        Agent(
+            ScriptedModel([call("act"), call("act"), "ok"]), [act_in_worker], store=store
+        ) as agent,
+        agent.session() as session,
+    ):
+        assert [c.result for c in (await session.send("go")).calls] == ["acted", "acted"]
+        for key in keys:
+            (await agent.store.lock_resource(key, wait_s=0.0)).release()
+
+
 async def test_a_function_that_would_not_stop_keeps_its_resource_until_it_ends(
     tmp_path: Path,
 ) -> None:

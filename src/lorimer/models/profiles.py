@@ -37,7 +37,8 @@ class Profile:
     """Message rules and field names of one model or model family.
 
     Attributes:
-        wire: `openai_chat`, `openai_responses`, `anthropic`, `gemini`, `local`, `scripted`.
+        wire: `openai_chat`, `openai_responses`, `anthropic`, `gemini`, `bridge`, `local`,
+            `scripted`.
         alternate: user and assistant messages must alternate.
         id_pattern: regular expression that a call id must match on this wire.
         tool_choice: the forms of `tool_choice` that the server understands.

@@ -4,6 +4,7 @@ openai:gpt-5.6-terra        a provider and its model
 ollama:qwen3                a local server at its usual address
 llamacpp:http://host:8080   a server by address; `#model` behind it where it serves several
 https://host/v1#model       any server that speaks the chat wire
+bridge:mistral:NAME         a provider and its model as pydantic-ai names them (extra `bridge`)
 qwen2.5-coder-1.5b          a local model (`lorimer models list`), or the path of a GGUF file
 """
 
@@ -16,7 +17,7 @@ from difflib import get_close_matches
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, cast
 
-from lorimer.core.errors import AuthenticationFailed, UnknownModel
+from lorimer.core.errors import AuthenticationFailed, ConfigError, UnknownModel
 from lorimer.models.profiles import families, known_models, profile_for
 
 if TYPE_CHECKING:
@@ -70,7 +71,8 @@ def resolve(
     Raises:
         UnknownModel: for a provider or local model that does not exist, with near names.
         AuthenticationFailed: when the provider needs a key and there is none.
-        ConfigError: when the base URL is none.
+        ConfigError: when the base URL is none; for a tap on the bridge, whose bytes are not ours.
+        MissingExtra: for `bridge:…` without pydantic-ai.
     """
     env = os.environ if environ is None else environ
     if name.startswith(("http://", "https://")):
@@ -79,6 +81,8 @@ def resolve(
     family, colon, model = name.partition(":")
     if not colon:
         return _open_local(name)
+    if family == "bridge":
+        return _open_bridge(model, base_url, api_key, tap)
     family = _ALIASES.get(family, family)
     if family not in families() or family == "compatible":
         raise _unknown(f"{name!r} names no provider that is known.", name, family)
@@ -147,6 +151,16 @@ def _open(
     module, cls = _WIRES[profile.wire]
     adapter = cast("type[WireModel]", getattr(import_module(module), cls))
     return adapter(model, profile, name=name, base_url=base_url, api_key=key, tap=tap)
+
+
+def _open_bridge(name: str, base_url: str | None, api_key: str | None, tap: Tap | None) -> Model:
+    if tap is not None:
+        raise ConfigError(
+            "The bytes of a request over the bridge are pydantic-ai's: they cannot be tapped.",
+            next="Use a provider that lorimer speaks to itself.",
+        )
+    bridge = import_module("lorimer.models.bridge")
+    return cast("Model", bridge.open_bridge(name, base_url=base_url, api_key=api_key))
 
 
 def _with_version(address: str) -> str:

@@ -40,7 +40,7 @@ from lorimer.store.protocol import (
     SessionRecord,
 )
 from lorimer.tools.dispatch.dispatcher import Dispatcher
-from lorimer.tools.dispatch.once import count
+from lorimer.tools.dispatch.limits import count
 from lorimer.tools.dispatch.state import CallState, Surroundings, see_through
 from lorimer.tools.units.units import Units
 

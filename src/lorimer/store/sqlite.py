@@ -54,7 +54,9 @@ def translate(fault: sqlite3.Error, path: str) -> StoreError:
             f"No space is left for the store {path}.",
             next="Free some disk space and run again; nothing was half-written.",
         )
-    if "readonly" in text or "read-only" in text:
+    folder = os.path.dirname(os.path.abspath(path))
+    no_writing = "unable to open" in text and not os.access(folder, os.W_OK)
+    if "readonly" in text or "read-only" in text or no_writing:
         return StoreReadOnly(
             f"The store {path} cannot be written.",
             next="Check its permissions, or choose another folder with LORIMER_HOME.",
@@ -67,7 +69,7 @@ def translate(fault: sqlite3.Error, path: str) -> StoreError:
     if any(w in text for w in ("malformed", "not a database", "corrupt", "already exists")):
         return StoreCorrupt(
             f"{path} is not a usable store: {fault}.",
-            next="Run `lorimer audit verify`; move the file and its `.head` away to start a new store.",
+            next="Run `lorimer audit verify`; move the file and its `.head` away to start anew.",
         )
     if "locked" in text or "busy" in text:
         return StoreError(
@@ -113,12 +115,9 @@ class SqliteStore:
         except sqlite3.Error as fault:
             self._keep.close()
             raise translate(fault, self.path) from fault
-        except IndexError as fault:  # a damaged header: SQLite gives rows without columns
+        except (IndexError, UnicodeDecodeError) as fault:  # rows without columns, names of no text
             self._keep.close()
-            raise StoreCorrupt(
-                f"{self.path} is not a usable store: its first page is damaged.",
-                next="Move the file and its `.head` away to start a new store.",
-            ) from fault
+            raise self._damaged(fault) from fault
         except OSError as fault:
             self._keep.close()
             kind = StoreFull if fault.errno in (errno.ENOSPC, errno.EDQUOT) else StoreReadOnly
@@ -151,7 +150,15 @@ class SqliteStore:
                 raise
         except sqlite3.Error as fault:
             raise translate(fault, self.path) from fault
+        except UnicodeDecodeError as fault:  # in the message of a fault, of all things
+            raise self._damaged(fault) from fault
         return connection
+
+    def _damaged(self, fault: Exception) -> StoreCorrupt:
+        return StoreCorrupt(
+            f"{self.path} is not a usable store: its pages are damaged ({fault}).",
+            next="Run `lorimer audit verify`; move the file and its `.head` away to start anew.",
+        )
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
         version = connection.execute("PRAGMA user_version").fetchone()[0]
@@ -199,6 +206,8 @@ class SqliteStore:
             return self._reader().execute(sql, values).fetchall()
         except sqlite3.Error as fault:
             raise translate(fault, self.path) from fault
+        except UnicodeDecodeError as fault:
+            raise self._damaged(fault) from fault
 
     # --- writing ---
 
@@ -301,9 +310,9 @@ class SqliteStore:
             raise
 
     def _write_head(self, transaction: Transaction) -> None:
-        """Beside the database, how far the audit chain had come: a chain that does not reach this has
-        lost lines. Not synced: after a crash it may lag, never lead. It only moves forward, and one
-        that the chain does not know is left as it is: it is evidence."""
+        """Beside the database, how far the audit chain had come: a chain that does not reach this
+        has lost lines. Not synced: after a crash it may lag, never lead. It only moves forward;
+        one that the chain does not know is left as it is: it is evidence."""
         if self.folder is None:
             return
         try:
@@ -425,7 +434,7 @@ class SqliteStore:
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
-        """What is read inside, in this thread, is of one moment, whatever others write meanwhile."""
+        """What is read inside, in this thread, is of one moment, whatever others write."""
         connection = self._reader()
         if self.memory:  # one process only, and a long read would hold up its writer
             yield

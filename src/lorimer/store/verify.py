@@ -35,7 +35,7 @@ class Report:
 
 
 def verify(store: SqliteStore, *, expected_head: str | None = None) -> Report:
-    """Check everything, as it stands at one moment; others may write meanwhile. `expected_head` is a
+    """Check everything, as it stands at one moment; others may write. `expected_head` is a
     hash that must stand in the chain."""
     anchor = store.read_head()  # before the chain: it never leads
     try:

@@ -189,7 +189,7 @@ def read_signature(
         if text and not any(
             isinstance(m, FieldInfo) and m.description for m in typing.get_args(hint)[1:]
         ) and info.description is None:  # fmt: skip
-            info.description = text
+            hint = typing.Annotated[hint, Field(description=text)]
         fields[parameter.name] = (hint, info)
         plain = plain and _is_plain(hint) and not _renamed(hint, info)
     try:
@@ -230,7 +230,7 @@ def _renamed(hint: Any, info: Any) -> bool:
 
 
 def _annotated(function: Callable[..., Any]) -> Any:
-    """Where the annotations of `function` stand: it may be a partial or an object with `__call__`."""
+    """Where the annotations of `function` stand: it may be a partial, or have a `__call__`."""
     while isinstance(function, functools.partial):
         function = function.func
     if inspect.isroutine(function) or inspect.isclass(function):

@@ -17,8 +17,8 @@ from lorimer.core.errors import SessionBusy
 from lorimer.core.messages import ResultPart, part_from_json
 from lorimer.store.protocol import StartCall
 from lorimer.tools.dispatch.context import make_context
-from lorimer.tools.dispatch.rules import over_limit
-from lorimer.tools.dispatch.state import CallCancelled, CallState, Surroundings, limit_key
+from lorimer.tools.dispatch.limits import count, over_limit
+from lorimer.tools.dispatch.state import CallCancelled, CallState, Surroundings
 from lorimer.tools.tool import NOT_FOUND, Tool
 
 _FIND_TIMEOUT_S = 30.0
@@ -96,13 +96,6 @@ async def _take_resources(state: CallState, around: Surroundings, tool: Tool) ->
             )
         state.locks.append(lock)
     return None
-
-
-def count(around: Surroundings, tool: Tool, value: Any) -> None:
-    """Count a started call against the limits of its tool."""
-    for limit in tool.limits:
-        argument = None if limit.counter is None else str(value.get(limit.counter))
-        around.counts[limit_key(tool.name, limit.counter, argument)] += 1
 
 
 def _decision(state: CallState) -> dict[str, Any]:

@@ -27,8 +27,8 @@ _NEXT = "Write the arguments again as one JSON object, complete and with nothing
 
 
 class Fault(ValueError):
-    """Arguments that are not the JSON we accept. `code` is `not_json` or `truncated`; `next` is what
-    to do about it."""
+    """Arguments that are not the JSON we accept. `code` is `not_json` or `truncated`; `next` is
+    what to do about it."""
 
     def __init__(self, code: str, message: str, next: str = _NEXT) -> None:
         super().__init__(message)

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import inspect
-from typing import Any
 
 from lorimer.core.calls import JournalState, Refusal
 from lorimer.core.canonical import canonical_json, digest
 from lorimer.tools.dispatch.context import make_context
-from lorimer.tools.dispatch.state import CallState, Surroundings, limit_key, own_copy
-from lorimer.tools.tool import Tool
+from lorimer.tools.dispatch.limits import over_limit
+from lorimer.tools.dispatch.state import CallState, Surroundings, own_copy
 
 _HONEST = "Do not call it again now. Say what was tried, what failed, and what is needed to go on."
-
-
-def _times(count: int) -> str:
-    return "once" if count == 1 else f"{count} times"
 
 
 async def rules(state: CallState, around: Surroundings) -> Refusal | None:
@@ -50,20 +45,4 @@ async def rules(state: CallState, around: Surroundings) -> Refusal | None:
             answer = await answer
         if answer is not None:
             return answer
-    return None
-
-
-def over_limit(tool: Tool, value: Any, around: Surroundings) -> Refusal | None:
-    """The refusal of one call more than a limit of `tool` allows."""
-    for limit in tool.limits:
-        key = None if limit.counter is None else str(value.get(limit.counter))
-        used = around.counts[limit_key(tool.name, limit.counter, key)]
-        if used >= limit.count:
-            what = "" if limit.counter is None else f" with {limit.counter} = {key!r}"
-            return Refusal(
-                "limit",
-                f"{tool.name} may be called {_times(limit.count)} in a session{what}; "
-                f"{used}/{limit.count} are used.",
-                next="Go on without it, or ask the user.",
-            )
     return None

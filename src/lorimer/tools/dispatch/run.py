@@ -46,8 +46,9 @@ async def run(state: CallState, around: Surroundings) -> Refusal | None:
         stop.set(around.cancel_reason)
     try:
         end = await around.units.run(
-            tool, own_copy(state.value), context, stop, grace_s=around.grace_s, late=late
-        )
+            tool, own_copy(state.value), context, stop, grace_s=around.grace_s, late=late,
+            held=[lock.descriptor for lock in state.locks if lock.descriptor is not None],
+        )  # fmt: skip
     finally:
         around.stops.discard(stop)
         if timer is not None:

@@ -17,6 +17,7 @@ import socket
 import struct
 import subprocess
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -25,7 +26,7 @@ from lorimer.core.messages import part_from_json
 from lorimer.tools.tool import EffectMark, Tool, ToolContext, ToolError
 from lorimer.tools.units.content import label
 from lorimer.tools.units.units import End, Ending, Stop
-from lorimer.tools.units.worker import kill_below
+from lorimer.tools.units.worker import MOST_HELD, kill_below
 
 _KILL_WAIT_S = 10.0
 _KILL_ROUNDS = 100
@@ -78,6 +79,14 @@ class Worker:
         size = struct.unpack("<Q", await self._reader.readexactly(8))[0]
         return json.loads(await self._reader.readexactly(size))  # type: ignore[no-any-return]
 
+    def hold(self, descriptors: Sequence[int]) -> None:
+        """Let the keeper hold these locks, too, until the next call or its end."""
+        for at in range(0, len(descriptors), MOST_HELD):
+            assert self._control is not None
+            some = list(descriptors[at : at + MOST_HELD])
+            with suppress(ConnectionError):  # it has died: the call finds that out
+                socket.send_fds(self._control, [b"+" if at else b"="], some)
+
     async def run(
         self, tool: Tool, arguments: dict[str, Any], context: ToolContext, stop: Stop
     ) -> End:
@@ -99,7 +108,7 @@ class Worker:
                     return await self._stopped(tool, context, entered, message)
                 try:
                     answer = message.result()
-                except _LINE_ENDED:
+                except (*_LINE_ENDED, OSError):
                     return await self._died(context, entered)
                 if answer["number"] != self._number:
                     continue  # from a thread that an earlier call left behind
@@ -141,8 +150,8 @@ class Worker:
                     context.mark = EffectMark(answer["mark"])
                 elif answer["kind"] == "end":
                     end = _end(answer, tool, context)
-        if not message.done():
-            message.cancel()
+        message.cancel()
+        message.add_done_callback(lambda m: m.cancelled() or m.exception())
         self._hang_up()
         if end is None:
             how = Ending.STOPPED if quiet else Ending.LEFT
@@ -209,7 +218,12 @@ class Processes:
         self._busy: set[Worker] = set()
 
     async def run(
-        self, tool: Tool, arguments: dict[str, Any], context: ToolContext, stop: Stop
+        self,
+        tool: Tool,
+        arguments: dict[str, Any],
+        context: ToolContext,
+        stop: Stop,
+        held: Sequence[int] = (),
     ) -> End:
         while True:
             used = bool(self._idle)
@@ -217,10 +231,13 @@ class Processes:
             self._busy.add(worker)
             try:
                 if not worker.usable:
-                    await worker.start()
+                    try:
+                        await worker.start()
+                    except OSError as fault:
+                        why = f"no worker process can be started: {fault}"
+                        return End(Ending.NOT_BEGUN, error=why)
+                worker.hold(held)
                 end = await worker.run(tool, arguments, context, stop)
-            except OSError as fault:
-                return End(Ending.NOT_BEGUN, error=f"no worker process can be started: {fault}")
             finally:
                 self._busy.discard(worker)
                 if worker.usable:

@@ -13,7 +13,7 @@ import inspect
 import queue
 import threading
 import traceback
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -132,10 +132,13 @@ class Units:
         *,
         grace_s: float,
         late: Late | None,
+        held: Sequence[int] = (),
     ) -> End:
         """Run `tool.function` until it ends or `stop` is set and it has been stopped.
 
-        The caller may not be cancelled here: it sets `stop` instead.
+        `held` are descriptors of locks on what the call touches; with a worker process they stay
+        locked until nothing of it runs, should we die meanwhile. The caller may not be cancelled
+        here: it sets `stop` instead.
         """
         match tool.where:
             case Isolation.PROCESS:
@@ -143,7 +146,7 @@ class Units:
                     from lorimer.tools.units.process import Processes
 
                     self._processes = Processes(self._held)
-                end: End = await self._processes.run(tool, arguments, context, stop)
+                end: End = await self._processes.run(tool, arguments, context, stop, held)
                 return end
             case Isolation.THREAD:
                 return await self._in_thread(tool, arguments, context, stop, grace_s, late)

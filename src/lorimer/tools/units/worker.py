@@ -19,6 +19,7 @@ from typing import Any
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 _LINUX = sys.platform == "linux"
+MOST_HELD = 64
 
 
 def _prctl(option: int, value: int) -> None:
@@ -54,6 +55,7 @@ def main(control_fd: int, data_fd: int, held: str = "") -> None:
     signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
     said = False
+    locks: list[int] = []
     while True:
         if not said:
             ended = _reap(worker)
@@ -67,7 +69,14 @@ def main(control_fd: int, data_fd: int, held: str = "") -> None:
         if wake_read in ready:
             os.read(wake_read, 4096)
         if control in ready:
-            break  # the agent closed it, or is gone
+            said_to_us, received, _, _ = socket.recv_fds(control, 1, MOST_HELD)
+            if not said_to_us:
+                break  # the agent closed it, or is gone
+            if said_to_us == b"=":
+                for old in locks:
+                    os.close(old)
+                locks = []
+            locks += received
     _kill_all()
     os._exit(0)
 
