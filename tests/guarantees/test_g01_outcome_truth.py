@@ -458,11 +458,11 @@ def plant(world: str, context: ToolContext) -> str:
 
 
 def fail(world: str, context: ToolContext) -> str:
-    """Fail before any effect."""
+    """Die before any effect."""
     context.will_mark()
     w.reach(world, "second")
     w.wait_until(lambda: w.reached(world, "marked"))
-    raise RuntimeError("before the effect")
+    os._exit(3)
 
 
 async def test_a_child_that_a_tool_forked_and_let_return_gives_no_result(tmp_path: Path) -> None:

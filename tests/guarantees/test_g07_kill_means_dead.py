@@ -113,6 +113,36 @@ async def test_a_worker_that_kills_its_own_group_leaves_nothing(tmp_path: Path, 
 
 
 @pytest.mark.anyio
+async def test_a_worker_that_dies_at_the_moment_the_session_closes_leaves_nothing(
+    tmp_path: Path, mark: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """The keeper's word on its end is never read: that may not keep it from its work."""
+    model = ScriptedModel([call("leaves_and_returns", world=str(tmp_path)), "ended"])
+    async with Agent(model, [tool(undying.leaves_and_returns)], store=":memory:") as agent:
+        async with agent.session() as session:
+            await session.send("go")
+            (keeper,) = [p for p in w.processes_with(mark) if _parent(p) == os.getpid()]
+            (worker,) = [p for p in w.processes_with(mark) if _is_worker(p, keeper)]
+            os.kill(worker, signal.SIGKILL)
+            w.wait_until(lambda: not _children(keeper), "the keeper's work")
+        assert not w.processes_with(mark)
+    assert "Traceback" not in capfd.readouterr().err
+
+
+def _parent(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[1])
+
+
+def _children(keeper: int) -> str:
+    return Path(f"/proc/{keeper}/task/{keeper}/children").read_text().strip()
+
+
+def _is_worker(pid: int, keeper: int) -> bool:
+    """The first child of the keeper; what the tool left behind came to it later."""
+    return str(pid) == _children(keeper).split()[0]
+
+
+@pytest.mark.anyio
 async def test_what_a_finished_call_left_behind_ends_with_the_session(
     tmp_path: Path, mark: str
 ) -> None:

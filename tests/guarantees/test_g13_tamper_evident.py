@@ -267,6 +267,18 @@ def test_a_tail_that_was_cut_off_stays_found_after_more_was_written(copy: Path, 
     store.close()
 
 
+@pytest.mark.parametrize("n", [1, 2, 7, 12])
+def test_a_line_forged_with_a_hash_that_fits_it_is_found_by_the_next(copy: Path, n: int) -> None:
+    from lorimer.store.transaction import line_hash
+
+    db = sqlite3.connect(copy, isolation_level=None)
+    row = db.execute("SELECT * FROM audit WHERE n = ?", (n,)).fetchone()
+    forged = (*row[:6], "forged", *row[7:9])
+    db.execute("UPDATE audit SET why = 'forged', hash = ? WHERE n = ?", (line_hash(forged), n))
+    db.close()
+    assert any("does not follow" in fault for fault in findings(copy))
+
+
 def test_a_chain_rewritten_whole_is_found_by_the_head(copy: Path) -> None:
     """Whoever knows how the chain is made can make another one; not one that has the same head."""
     from lorimer.store.transaction import GENESIS, line_hash

@@ -31,7 +31,9 @@ class SystemClock:
 
 def to_rfc3339(moment: datetime) -> str:
     """`moment` as RFC 3339 in UTC with microseconds, e.g. `2026-11-30T16:00:00.000000Z`."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    if moment.tzinfo is not UTC:
+        moment = moment.astimezone(UTC)
+    return moment.isoformat(timespec="microseconds")[:-6] + "Z"
 
 
 def from_rfc3339(text: str) -> datetime:

@@ -76,7 +76,7 @@ class Session:
         self._running = False
         self._idle = asyncio.Event()
         self._idle.set()
-        self._cancelled = asyncio.Event()
+        self._cancelled: asyncio.Future[None]
 
     @property
     def id(self) -> str:
@@ -287,7 +287,7 @@ class Session:
         everything has stopped and is recorded."""
         if self._running and not self.cancel_requested:
             self.cancel_requested = reason or "cancelled"
-            self._cancelled.set()
+            self._cancelled.set_result(None)
             if self._record is not None:
                 self.dispatcher.around.cancel(self.cancel_requested)
         return _Wait(self._idle)
@@ -302,7 +302,7 @@ class Session:
             )
         self._running = True
         self._idle.clear()
-        self._cancelled.clear()
+        self._cancelled = asyncio.get_running_loop().create_future()
         self.cancel_requested = ""
         timer = None
         run = Run()
@@ -339,15 +339,12 @@ class Session:
         """The result of `work`; `None` when the run was cancelled first, and then it was
         stopped."""
         task = asyncio.get_running_loop().create_task(work)
-        waiter = asyncio.get_running_loop().create_task(self._cancelled.wait())
         try:
-            await asyncio.wait((task, waiter), return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait((task, self._cancelled), return_when=asyncio.FIRST_COMPLETED)
         except asyncio.CancelledError:
             task.cancel()
             await see_through(task)
             raise
-        finally:
-            waiter.cancel()
         if task.done():
             return task.result()
         task.cancel()

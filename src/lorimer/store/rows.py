@@ -33,19 +33,18 @@ def storable(text: str) -> str:
 
 
 def row_digest(values: Sequence[Any]) -> str:
-    """SHA-256 over the columns of a row; types and lengths count, so no two rows are alike."""
-    parts: list[bytes] = []
-    for value in values:
-        if value is None:
-            parts.append(b"n")
-        elif isinstance(value, bytes):
-            parts.append(b"b%d:" % len(value))
-            parts.append(value)
-        else:
-            data = str(value).encode("utf-8", "surrogatepass")
-            parts.append(b"%s%d:" % (b"i" if isinstance(value, int) else b"t", len(data)))
-            parts.append(data)
-    return digest(b"".join(parts))
+    """SHA-256 over the columns of a row, as a JSON list; bytes stand in it as `{"b": hex}`, so that
+    no two rows are alike."""
+    return digest(_columns.encode(values).encode("ascii"))
+
+
+def _hex(value: Any) -> dict[str, str]:
+    if isinstance(value, bytes):
+        return {"b": value.hex()}
+    raise TypeError(f"a column holds {type(value).__name__}")
+
+
+_columns = json.JSONEncoder(separators=(",", ":"), default=_hex)
 
 
 def session_row(record: SessionRecord) -> tuple[Any, ...]:

@@ -95,6 +95,7 @@ class SqliteStore:
         self._readers: list[sqlite3.Connection] = []
         self._queue: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._closed = False
+        self._dead: BaseException | None = None
         if self.memory:
             self.folder: Path | None = None
             self._uri = f"file:lorimer-{id(self)}-{os.getpid()}?mode=memory&cache=shared"
@@ -251,8 +252,30 @@ class SqliteStore:
         if self._closed:
             raise StoreError(f"The store {self.path} is closed.")
         self._queue.put((changes, settle))
+        if self._dead is not None:  # nobody takes from the queue any more
+            self._refuse_rest()
 
     def _write(self, connection: sqlite3.Connection) -> None:
+        try:
+            self._write_until_closed(connection)
+        except BaseException as fault:
+            self._dead = fault
+            self._refuse_rest()
+            raise
+
+    def _refuse_rest(self) -> None:
+        """Tell everyone who waits that the writer has ended."""
+        error = StoreError(
+            f"The store {self.path} cannot write any more: {self._dead!r}.",
+            next="Open it again; what was not committed is not on disk.",
+        )
+        with suppress(queue.Empty):
+            while True:
+                waiting = self._queue.get_nowait()
+                if waiting is not None:
+                    _tell(waiting[1], error)
+
+    def _write_until_closed(self, connection: sqlite3.Connection) -> None:
         transaction = Transaction(connection, self.clock)
         while True:
             first = self._queue.get()
@@ -287,11 +310,15 @@ class SqliteStore:
             error: BaseException = (
                 translate(fault, self.path) if isinstance(fault, sqlite3.Error) else fault
             )
-            group[0][1](error)
+            _tell(group[0][1], error)
             return
+        except BaseException as fault:
+            for _, settle in group:
+                _tell(settle, StoreError(f"The store {self.path} failed: {fault!r}."))
+            raise
         self._write_head(transaction)
         for _, settle in group:
-            settle(None)
+            _tell(settle, None)
 
     @staticmethod
     def _attempt(
@@ -485,6 +512,11 @@ def _head_from(data: bytes) -> tuple[int, str] | None:
     if not number.isdecimal() or head_text(int(number), line_hash).encode() != data:
         return None
     return int(number), line_hash
+
+
+def _tell(settle: Any, fault: BaseException | None) -> None:
+    with suppress(RuntimeError):  # its event loop has closed: nobody waits there any more
+        settle(fault)
 
 
 def _settle(done: asyncio.Future[None], fault: BaseException | None) -> None:

@@ -139,62 +139,61 @@ class Transaction:
         )
 
     def _plan(self, change: PlanCall) -> None:
-        self._db.execute(
+        row = self._db.execute(
             "INSERT INTO calls (session, id, entry_seq, position, tool, raw, state, planned_at) "
-            "VALUES (?,?,?,?,?,?,?,?)",
+            f"VALUES (?,?,?,?,?,?,?,?) RETURNING {_FIELDS}",
             (change.session, change.id, change.entry_seq, change.position, change.tool,
              rows.storable(change.raw), "planned", to_rfc3339(change.at)),
-        )  # fmt: skip
-        self._audit_call(change.session, change.id, "model", "call.planned", change.tool)
+        ).fetchone()  # fmt: skip
+        self._audit_call(change.session, change.id, row, "model", "call.planned", change.tool)
 
     def _start(self, change: StartCall) -> None:
-        updated = self._db.execute(
+        row = self._db.execute(
             "UPDATE calls SET state = 'started', started_at = ?, operation_key = ?, started = ? "
-            "WHERE session = ? AND id = ? AND state <> 'finished' RETURNING id",
+            f"WHERE session = ? AND id = ? AND state <> 'finished' RETURNING {_FIELDS}",
             (to_rfc3339(change.at), change.operation_key, rows.started_text(change),
              change.session, change.id),
         ).fetchone()  # fmt: skip
-        if updated is None:
+        if row is None:
             raise StoreError(f"Call {change.id} of session {change.session} has already ended.")
         self._audit_call(
-            change.session, change.id, "lorimer", "call.started", _why(change.decision)
+            change.session, change.id, row, "lorimer", "call.started", _why(change.decision)
         )
 
     def _finish(self, change: FinishCall) -> None:
-        updated = self._db.execute(
+        row = self._db.execute(
             "UPDATE calls SET state = 'finished', finished_at = ?, finished = ?, outcome = ? "
-            "WHERE session = ? AND id = ? AND state <> 'finished' RETURNING id",
+            f"WHERE session = ? AND id = ? AND state <> 'finished' RETURNING {_FIELDS}",
             (to_rfc3339(change.at), rows.finished_text(change), str(change.outcome),
              change.session, change.id),
         ).fetchone()  # fmt: skip
-        if updated is None:
+        if row is None:
             raise StoreError(f"Call {change.id} of session {change.session} has already ended.")
         why = f"{change.outcome}" + (f" {change.code}" if change.code else "")
         if change.why:
             why += f": {change.why}"
-        self._audit_call(change.session, change.id, "lorimer", "call.finished", why)
+        self._audit_call(change.session, change.id, row, "lorimer", "call.finished", why)
 
     def _correct(self, change: CorrectCall) -> None:
         late = rows.to_text(
             {**change.late, "at": to_rfc3339(change.at), "outcome": str(change.outcome)}
         )
-        updated = self._db.execute(
+        row = self._db.execute(
             "UPDATE calls SET late = ?, outcome = ? WHERE session = ? AND id = ? AND state = ? "
-            "RETURNING id",
+            f"RETURNING {_FIELDS}",
             (late, str(change.outcome), change.session, change.id, str(JournalState.FINISHED)),
         ).fetchone()
-        if updated is None:
+        if row is None:
             raise StoreError(
                 f"Call {change.id} of session {change.session} has not ended: nothing to correct."
             )
         self._audit_call(
-            change.session, change.id, "lorimer", "call.corrected", str(change.outcome)
+            change.session, change.id, row, "lorimer", "call.corrected", str(change.outcome)
         )
 
-    def _audit_call(self, session: str, call_id: str, actor: str, action: str, why: str) -> None:
-        row = self._db.execute(
-            f"SELECT {_FIELDS} FROM calls WHERE session = ? AND id = ?", (session, call_id)
-        ).fetchone()
+    def _audit_call(
+        self, session: str, call_id: str, row: Any, actor: str, action: str, why: str
+    ) -> None:
         self._audit(session, actor, action, call_id, why, rows.row_digest((session, call_id, *row)))
 
     def _audit(

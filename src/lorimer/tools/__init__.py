@@ -1,1 +1,2 @@
-"""Tools: their declaration, their schemas, the registry, and the dispatcher that runs their calls."""
+"""Tools: their declaration, their schemas, the registry, and the dispatcher that runs their
+calls."""

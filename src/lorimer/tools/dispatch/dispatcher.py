@@ -116,6 +116,8 @@ class Dispatcher:
         self, calls: Sequence[ToolCall], journal: Mapping[str, CallRecord]
     ) -> list[CallState]:
         states = [CallState(call, journal.get(call.id)) for call in calls]
+        for state in states:
+            state.alone = len(states) == 1
         failed_write = ""
         place = 0
         while place < len(states):

@@ -1,7 +1,8 @@
 """Station 11, record: the end of the call goes to disk, before the model is told (G1).
 
-The end of a call with effects is committed here. The end of a read is committed together with the
-entry that tells it: until then nothing is lost by running it again.
+The end of a call with effects is committed here, so that it does not wait for the other calls of
+its turn; the only call of a turn is committed together with the entry that tells it, which comes
+next. So is the end of a read: until then nothing is lost by running it again.
 """
 
 from __future__ import annotations
@@ -37,13 +38,21 @@ async def record(state: CallState, around: Surroundings) -> Refusal | None:
                 why="" if state.refusal is None else state.refusal.message,
             )
         )
-        if state.started and tool is not None and tool.effects is not Effects.READ:
+        has_effects = tool is not None and tool.effects is not Effects.READ
+        if state.started and has_effects and not _told_at_once(state):
             await around.store.commit(*state.pending)
             state.pending.clear()
     around.tell(
         CallEnded(state.call.id, state.name, state.outcome, state.code, text, state.duration_s)
     )
     return None
+
+
+def _told_at_once(state: CallState) -> bool:
+    """Whether the entry that tells the model is the very next commit, so that both can be one: the
+    only call of its turn. A function that still runs may end and correct the record before that."""
+    refusal = state.refusal
+    return state.alone and (refusal is None or "still_running" not in refusal.details)
 
 
 def _new_views(around: Surroundings) -> dict[str, str]:

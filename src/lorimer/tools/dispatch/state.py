@@ -38,6 +38,7 @@ class CallState:
         value: the arguments in use, as JSON; `diffs` lists every change from what was written.
         notes: told to the model below the content.
         result_value: what the function returned, as JSON or text.
+        alone: it is the only call of its turn.
         pending: changes that are committed together with the end of the call.
         left: whether its function would not stop and still runs.
     """
@@ -64,6 +65,7 @@ class CallState:
     result: ResultPart | None = None
     replayed: bool = False
     left: bool = False
+    alone: bool = False
     pending: list[Change] = field(default_factory=list)
     locks: list[Any] = field(default_factory=list)
 

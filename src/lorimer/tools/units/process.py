@@ -99,37 +99,33 @@ class Worker:
             return _cannot_send(tool, fault)
         entered = False
         message: asyncio.Task[dict[str, Any]] | None = None
-        stopper = asyncio.get_running_loop().create_task(stop.event.wait())
-        try:
-            while True:
-                message = asyncio.get_running_loop().create_task(self._receive())
-                await asyncio.wait((message, stopper), return_when=asyncio.FIRST_COMPLETED)
-                if not message.done():
-                    return await self._stopped(tool, context, entered, message)
-                try:
-                    answer = message.result()
-                except (*_LINE_ENDED, OSError):
-                    return await self._died(context, entered)
-                if answer["number"] != self._number:
-                    continue  # from a thread that an earlier call left behind
-                match answer["kind"]:
-                    case "entered":
-                        entered = True
-                    case "mark":
-                        context.mark = EffectMark(answer["mark"])
-                    case "output":
-                        if context.on_output is not None:
-                            context.on_output(answer["text"])
-                    case "by_value":
-                        try:
-                            by_value = _order(tool, ("value", _dump(tool)), arguments, context)
-                            self._send("call", {"number": self._number, **by_value})
-                        except Exception as fault:  # noqa: BLE001 - anything that cannot be pickled
-                            return _cannot_send(tool, fault)
-                    case "end":
-                        return _end(answer, tool, context)
-        finally:
-            stopper.cancel()
+        while True:
+            message = asyncio.get_running_loop().create_task(self._receive())
+            await asyncio.wait((message, stop.wished), return_when=asyncio.FIRST_COMPLETED)
+            if not message.done():
+                return await self._stopped(tool, context, entered, message)
+            try:
+                answer = message.result()
+            except (*_LINE_ENDED, OSError):
+                return await self._died(context, entered)
+            if answer["number"] != self._number:
+                continue  # from a thread that an earlier call left behind
+            match answer["kind"]:
+                case "entered":
+                    entered = True
+                case "mark":
+                    context.mark = EffectMark(answer["mark"])
+                case "output":
+                    if context.on_output is not None:
+                        context.on_output(answer["text"])
+                case "by_value":
+                    try:
+                        by_value = _order(tool, ("value", _dump(tool)), arguments, context)
+                        self._send("call", {"number": self._number, **by_value})
+                    except Exception as fault:  # noqa: BLE001 - anything that cannot be pickled
+                        return _cannot_send(tool, fault)
+                case "end":
+                    return _end(answer, tool, context)
 
     async def _stopped(
         self, tool: Tool, context: ToolContext, entered: bool, message: asyncio.Task[dict[str, Any]]

@@ -59,16 +59,17 @@ Late = Callable[[End], Awaitable[None]]
 
 
 class Stop:
-    """The wish to stop a running function; set by time-out or cancellation."""
+    """The wish to stop a running function; set by time-out or cancellation. `wished` is done
+    then."""
 
     def __init__(self) -> None:
-        self.event = asyncio.Event()
+        self.wished: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.reason = ""
 
     def set(self, reason: str) -> None:
-        if not self.event.is_set():
+        if not self.wished.done():
             self.reason = reason
-            self.event.set()
+            self.wished.set_result(None)
 
 
 def describe(fault: BaseException, mark: EffectMark, tool: Tool | None = None) -> End:
@@ -169,11 +170,7 @@ class Units:
             return returned(value, tool, context.mark)
 
         task: asyncio.Task[End] = asyncio.get_running_loop().create_task(body())
-        stopper = asyncio.get_running_loop().create_task(stop.event.wait())
-        try:
-            await asyncio.wait((task, stopper), return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            stopper.cancel()
+        await asyncio.wait((task, stop.wished), return_when=asyncio.FIRST_COMPLETED)
         quiet = None
         if not task.done():
             begun = context.clock.monotonic()
@@ -209,11 +206,7 @@ class Units:
         grace_s: float, late: Late | None,
     ) -> End:  # fmt: skip
         future = self._threads.submit(tool, arguments, context)
-        stopper = asyncio.get_running_loop().create_task(stop.event.wait())
-        try:
-            await asyncio.wait((future, stopper), return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            stopper.cancel()
+        await asyncio.wait((future, stop.wished), return_when=asyncio.FIRST_COMPLETED)
         if future.done():
             return future.result()
         quiet = None

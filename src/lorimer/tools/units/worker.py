@@ -54,6 +54,15 @@ def main(control_fd: int, data_fd: int, held: str = "") -> None:
     os.set_blocking(wake_write, False)
     signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
+    try:
+        _keep(worker, control, wake_read)
+    finally:  # whatever happens to us
+        _kill_all()
+        os._exit(0)
+
+
+def _keep(worker: int, control: socket.socket, wake_read: int) -> None:
+    """Until the agent lets go, or is gone: report the worker's end, hold the locks of its call."""
     said = False
     locks: list[int] = []
     while True:
@@ -69,16 +78,17 @@ def main(control_fd: int, data_fd: int, held: str = "") -> None:
         if wake_read in ready:
             os.read(wake_read, 4096)
         if control in ready:
-            said_to_us, received, _, _ = socket.recv_fds(control, 1, MOST_HELD)
+            try:
+                said_to_us, received, _, _ = socket.recv_fds(control, 1, MOST_HELD)
+            except OSError:  # it was closed before our word on the worker's end was read
+                return
             if not said_to_us:
-                break  # the agent closed it, or is gone
+                return
             if said_to_us == b"=":
                 for old in locks:
                     os.close(old)
                 locks = []
             locks += received
-    _kill_all()
-    os._exit(0)
 
 
 def _reap(worker: int) -> str | None:
