@@ -133,6 +133,8 @@ async def test_the_record_says_what_the_world_shows(kind: str, way: str, tmp_pat
                 known = idempotency == "queryable" or (
                     marked and at != "inside" and not (stopping and kind.endswith("child"))
                 )  # a program that hangs does so inside its tool's mark
+                if way == "timeout" and not w.reached(trial.world, at):
+                    known = False  # on a slow machine it may come before the first mark
                 case = (kind, way, idempotency, at, marked, record.code)
                 assert_true(record, trial.happened, known=known and not left, case=case)
                 assert trial.told == [record.outcome], case

@@ -304,6 +304,7 @@ class Process:
 
     def __init__(self, machine: AnySession, family: str) -> None:
         self.loop = asyncio.new_event_loop()
+        self.loop.set_exception_handler(lambda *_: None)  # of runs that nobody waits for
         self.release = asyncio.Event()
         self.model = Played(family, machine.found)
         self.store = machine.shared or open_store(machine.path)
@@ -351,7 +352,6 @@ class Process:
                     task.cancel()
                 await asyncio.wait(left, timeout=1)
 
-        self.loop.set_exception_handler(lambda *_: None)
         self.run(end())
         self.loop.close()
 
@@ -535,6 +535,7 @@ class AnySession(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         if not hasattr(self, "now"):
+            self.folder.cleanup()
             return
         try:
             self.max_steps = 50

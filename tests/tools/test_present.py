@@ -65,7 +65,7 @@ async def test_of_a_long_result_head_and_tail_are_told_and_the_whole_is_kept(
     )
     kept = [row[0] for row in store.raw("SELECT hash FROM blobs")]
     assert len(kept) == 1 and store.get_blob(kept[0]).decode() == text
-    assert kept[0] in told or store.blob_path(kept[0]) in told
+    assert str(store.blob_path(kept[0])) in told
     store.close()
 
 

@@ -23,10 +23,11 @@ class Blobs:
     def __init__(self, store: SqliteStore) -> None:
         self._store = store
 
-    def put(self, data: bytes, media_type: str) -> str:
-        """Keep `data`; its reference `sha256:<hex>`."""
+    def put(self, data: bytes, media_type: str, *, as_file: bool = False) -> str:
+        """Keep `data`; its reference `sha256:<hex>`. With `as_file` a small blob lies in a file too."""
         reference = "sha256:" + digest(data)
-        inline = len(data) <= INLINE_BYTES or self._store.folder is None
+        small = len(data) <= INLINE_BYTES and not as_file
+        inline = small or self._store.folder is None
         if not inline:
             self._write_file(self._file(reference), data)
         self._store.commit_now(PutBlob(reference, len(data), media_type, data if inline else None))

@@ -256,8 +256,9 @@ class Store(Protocol):
 
     def audit(self, session: str | None = None) -> Iterator[AuditLine]: ...
 
-    def put_blob(self, data: bytes, media_type: str) -> str:
-        """Keep `data`; returns `sha256:<hex>`. On disk on return."""
+    def put_blob(self, data: bytes, media_type: str, *, as_file: bool = False) -> str:
+        """Keep `data`; returns `sha256:<hex>`. On disk on return. With `as_file` it can be read at
+        `blob_path`, however small it is."""
         ...
 
     def get_blob(self, reference: str) -> bytes:

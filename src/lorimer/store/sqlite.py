@@ -479,8 +479,8 @@ class SqliteStore:
 
     # --- blobs, locks, end ---
 
-    def put_blob(self, data: bytes, media_type: str) -> str:
-        return self.blobs.put(data, media_type)
+    def put_blob(self, data: bytes, media_type: str, *, as_file: bool = False) -> str:
+        return self.blobs.put(data, media_type, as_file=as_file)
 
     def get_blob(self, reference: str) -> bytes:
         return self.blobs.get(reference)

@@ -7,6 +7,7 @@ context with how to read the rest. That preview is the result for ever.
 from __future__ import annotations
 
 import asyncio
+import functools
 import itertools
 import json
 import re
@@ -91,7 +92,8 @@ def _shorter(value: Any, room: int) -> Any:
 
 async def _keep(text: str, around: Surroundings) -> str:
     data = text.encode("utf-8", "surrogatepass")
-    return await asyncio.to_thread(around.store.put_blob, data, "text/plain; charset=utf-8")
+    keep = functools.partial(around.store.put_blob, as_file=True)
+    return await asyncio.to_thread(keep, data, "text/plain; charset=utf-8")
 
 
 def _notes(state: CallState) -> list[str]:
