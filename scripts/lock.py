@@ -1,7 +1,7 @@
 """Write or check `requirements/*.lock`: every package by name, version and hash; no addresses.
 
-    python scripts/lock.py           write them anew from pyproject.toml (needs `uv` on the path)
-    python scripts/lock.py --check   are they well-formed, and do they cover pyproject.toml?
+python scripts/lock.py           write them anew from pyproject.toml (needs `uv` on the path)
+python scripts/lock.py --check   are they well-formed, and do they cover pyproject.toml?
 """
 
 from __future__ import annotations
@@ -43,7 +43,10 @@ def faults(name: str, extras: list[str]) -> list[str]:
         found.append(f"{file.name} records an address")
     pinned = {m.lower().replace("_", "-") for m in re.findall(r"^([A-Za-z0-9._-]+)==", text, re.M)}
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-    for wanted in [*project["dependencies"], *(w for e in extras for w in project["optional-dependencies"][e])]:
+    for wanted in [
+        *project["dependencies"],
+        *(w for e in extras for w in project["optional-dependencies"][e]),
+    ]:
         package = re.split(r"[<>=!~\[; ]", wanted, maxsplit=1)[0].lower().replace("_", "-")
         if package not in pinned:
             found.append(f"{file.name} does not pin {package}")

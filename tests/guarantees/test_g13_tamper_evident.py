@@ -300,7 +300,8 @@ def test_a_chain_rewritten_whole_is_found_by_the_head(copy: Path) -> None:
 
 
 def large_blob(path: Path) -> Path:
-    (found,) = [f for f in (path.parent / "blobs").rglob("*") if f.is_file()]
+    large = [f for f in (path.parent / "blobs").rglob("*") if f.is_file()]
+    (found,) = [f for f in large if f.stat().st_size > 65_536]
     return found
 
 

@@ -4,7 +4,6 @@ the wire servers."""
 from __future__ import annotations
 
 import asyncio
-import gc
 import json
 import os
 import subprocess
@@ -109,6 +108,17 @@ async def ask(server: WireServer, entries: list[Entry], **more: Any) -> list[Mod
         return await collect(model.stream(request(model, entries, **more)))
     finally:
         await model.aclose()
+
+
+def run_python(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """`code` in a new process that sees what the tests see."""
+    return subprocess.run(
+        [sys.executable, "-c", code, *arguments],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent)},
+        timeout=120,
+    )
 
 
 each_wire = pytest.mark.parametrize("wire", WIRES)
@@ -372,6 +382,41 @@ async def test_function_model_streams_text_thought_and_calls_side_by_side() -> N
     )  # fmt: skip
 
 
+async def test_a_signature_that_comes_after_its_thought_is_kept_with_it() -> None:
+    seen: list[Any] = []
+
+    async def answer(messages: list[Any], info: AgentInfo) -> AsyncIterator[Any]:
+        seen.append(messages)
+        yield {0: DeltaThinkingPart(content="Hm.")}
+        yield "Yes."
+        yield {0: DeltaThinkingPart(content="", signature="late")}
+
+    model = model_of(answer)
+    entries = [user("?")]
+    events = await collect(model.stream(request(model, entries)))
+    entries += [_stored(answer_entry(events)), user("Sure?")]
+    await collect(model.stream(request(model, entries)))
+    thought, text = seen[1][1].parts
+    assert (thought.content, thought.signature, text.content) == ("Hm.", "late", "Yes.")
+
+
+async def test_a_router_of_pydantic_ai_is_a_model_too() -> None:
+    from pydantic_ai.models.fallback import FallbackModel
+
+    with (
+        WireServer("openai_chat", [Fail(500)]) as bad,
+        WireServer("anthropic", [Say("ok")]) as good,
+    ):
+        models = [bridged(bad), bridged(good)]
+        model = BridgeModel(FallbackModel(*(m.model for m in models)))
+        assert text_of(await collect(model.stream(request(model, [user("?")])))) == "ok"
+        bad.script.append(Fail(500))
+        good.script.append(Fail(429))
+        with pytest.raises(RateLimited):
+            await collect(model.stream(request(model, [user("?")])))
+        await model.aclose()
+
+
 async def test_a_failing_local_stream_gives_no_end() -> None:
     async def answer(messages: list[Any], info: AgentInfo) -> AsyncIterator[Any]:
         yield {1: DeltaToolCall(name="get_weather", json_args="{}", tool_call_id="a")}
@@ -509,19 +554,25 @@ async def test_settings_arrive_and_ignored_ones_are_refused() -> None:
         await ask(server, [user("?")], settings=wanted)
 
 
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+TWO_LOOPS = """
+import asyncio, sys
+from wire.kit import collect, request, text_of, user
+from lorimer.models.bridge import open_bridge
+
+model = open_bridge("openai-chat:test-model", base_url=sys.argv[1], api_key=sys.argv[2])
+
+async def once():
+    print(text_of(await collect(model.stream(request(model, [user("?")])))))
+
+asyncio.run(once())
+asyncio.run(once())
+"""
+
+
 def test_two_event_loops_one_after_the_other() -> None:
-    def answers(server: WireServer) -> list[str]:
-        model = bridged(server)
-
-        async def once() -> str:
-            return text_of(await collect(model.stream(request(model, [user("?")]))))
-
-        return [asyncio.run(once()), asyncio.run(once())]
-
     with WireServer("openai_chat", [Say("one"), Say("two")]) as server:
-        assert answers(server) == ["one", "two"]
-    gc.collect()  # The dead sockets of loops that have ended are reported here, not later.
+        run = run_python(TWO_LOOPS, server.base_url, KEY)
+    assert run.stdout.split() == ["one", "two"], run.stderr
 
 
 async def test_closing_the_stream_early_closes_the_connection() -> None:
@@ -602,15 +653,14 @@ def add(a: int, b: int) -> int:
 
 RESUME = """
 import asyncio, sys
-sys.path.insert(0, sys.argv[1])
 from lorimer import Agent
 from lorimer.models.bridge import open_bridge
 from models.test_bridge import KEY, add
 
 async def main():
-    model = open_bridge("openai-chat:test-model", base_url=sys.argv[2], api_key=KEY)
-    async with Agent(model, [add], store=sys.argv[3]) as agent:
-        async with agent.session(sys.argv[4]) as session:
+    model = open_bridge("openai-chat:test-model", base_url=sys.argv[1], api_key=KEY)
+    async with Agent(model, [add], store=sys.argv[2]) as agent:
+        async with agent.session(sys.argv[3]) as session:
             print((await session.send("And twice that?")).answer)
     await model.aclose()
 
@@ -628,13 +678,8 @@ async def test_a_run_with_a_tool_goes_on_in_another_process(tmp_path: Path) -> N
             ended = await agent.run("2 + 3?")
         await model.aclose()
         assert (ended.ok, ended.answer) == (True, "It is 5.")
-        tests = str(Path(__file__).parent.parent)
         run = await asyncio.to_thread(
-            subprocess.run,
-            [sys.executable, "-c", RESUME, tests, server.base_url, str(store), ended.session],
-            capture_output=True,
-            text=True,
-            env={**os.environ, "PYTHONPATH": tests},
+            run_python, RESUME, server.base_url, str(store), ended.session
         )
     assert run.stdout.strip() == "It is 10.", run.stderr
     assert not server.faults

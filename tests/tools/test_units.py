@@ -456,3 +456,41 @@ async def test_a_finished_thread_is_used_again_also_by_another_loop() -> None:
 
     left, ended = await asyncio.to_thread(both)
     assert (left.ending, ended.ending) == ("left", "returned")
+
+
+@pytest.mark.anyio
+async def test_a_far_side_that_hangs_holds_up_nothing_else_and_is_unknown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import threading
+
+    from lorimer.tools.dispatch import once
+
+    monkeypatch.setattr(once, "_FIND_TIMEOUT_S", 0.2)
+    gone = threading.Event()
+    ticks = 0
+
+    def find_outcome(key: str, context: ToolContext) -> object:
+        gone.wait(60)
+        return "done"
+
+    @tool(effects="write", idempotency="queryable", find_outcome=find_outcome, timeout_s=0.05)
+    async def pay() -> str:
+        """Pay."""
+        await asyncio.sleep(60)
+        return "paid"
+
+    async def tick() -> None:
+        nonlocal ticks
+        while True:
+            await asyncio.sleep(0)
+            ticks += 1
+
+    model = ScriptedModel([{"name": "pay", "arguments": {}}, "done"])
+    async with Agent(model, [pay], store=tmp_path / "s.db") as agent:
+        ticking = asyncio.create_task(tick())
+        result = await agent.run("pay")
+        ticking.cancel()
+    gone.set()
+    assert result.calls[0].outcome is Outcome.UNKNOWN
+    assert ticks > 100

@@ -196,14 +196,16 @@ class BridgeModel:
             "extra_body": dict(wanted.extra) if wanted.extra else None,
         }
         settings = {key: value for key, value in asked.items() if value is not None}
-        ignored = settings.keys() & getattr(self.model, "unsupported_settings", frozenset())
+        unsupported: frozenset[str] = getattr(self.model, "unsupported_settings", frozenset())
+        ignored = unsupported & settings.keys()
         if ignored:
             raise InvalidRequest(
                 f"{self._name} would ignore {', '.join(sorted(ignored))}.",
                 next="Leave it out of the settings.",
             )
-        # One request is one request: what is asked again is lorimer's decision.
-        return cast("ModelSettings", {**settings, "max_retries": 0})
+        if "max_retries" not in unsupported:
+            settings["max_retries"] = 0  # What is asked again is lorimer's decision.
+        return cast("ModelSettings", settings)
 
     def _hand_back(self, response: ModelResponse, part: ThinkingPart) -> bool:
         """Reasoning goes back to the service it came from, and to no other."""

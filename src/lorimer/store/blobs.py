@@ -24,7 +24,8 @@ class Blobs:
         self._store = store
 
     def put(self, data: bytes, media_type: str, *, as_file: bool = False) -> str:
-        """Keep `data`; its reference `sha256:<hex>`. With `as_file` a small blob lies in a file too."""
+        """Keep `data`; its reference `sha256:<hex>`. With `as_file` a small blob lies in a file
+        too."""
         reference = "sha256:" + digest(data)
         small = len(data) <= INLINE_BYTES and not as_file
         inline = small or self._store.folder is None

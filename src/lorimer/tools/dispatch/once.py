@@ -6,10 +6,12 @@ after a crash has the same key, a second call with the same arguments has anothe
 
 from __future__ import annotations
 
+import functools
 import inspect
 from typing import Any
 
 import anyio
+import anyio.to_thread
 
 from lorimer.core.calls import Effects, Idempotency, JournalState, Outcome, Refusal
 from lorimer.core.canonical import canonical_json, digest
@@ -19,7 +21,7 @@ from lorimer.store.protocol import StartCall
 from lorimer.tools.dispatch.context import make_context
 from lorimer.tools.dispatch.limits import count, over_limit
 from lorimer.tools.dispatch.state import CallCancelled, CallState, Surroundings
-from lorimer.tools.tool import NOT_FOUND, Tool
+from lorimer.tools.tool import NOT_FOUND, Tool, is_async
 
 _FIND_TIMEOUT_S = 30.0
 
@@ -136,7 +138,11 @@ async def ask_outcome(state: CallState, around: Surroundings, tool: Tool) -> Ref
     context = make_context(state, around)
     try:
         with anyio.fail_after(_FIND_TIMEOUT_S):
-            found = tool.find_outcome(state.operation_key, context)
+            ask = functools.partial(tool.find_outcome, state.operation_key, context)
+            if is_async(tool.find_outcome):
+                found = ask()
+            else:  # in a thread, so that a far side that hangs does not hold up everything else
+                found = await anyio.to_thread.run_sync(ask, abandon_on_cancel=True)
             if inspect.isawaitable(found):
                 found = await found
     except Exception as fault:  # noqa: BLE001 - whatever it raises means: cannot say
