@@ -69,6 +69,8 @@ class EntryCheck:
     def _assistant(self, entry: Entry) -> None:
         if self._last is None:
             self._refuse(entry, "a session cannot begin with an answer")
+        if self._last is Kind.ASSISTANT:
+            self._refuse(entry, "there is nothing to answer after an answer")
         if not all(isinstance(p, TextPart | CallPart | ReasoningPart) for p in entry.parts):
             self._refuse(entry, "an answer holds text, reasoning and calls only")
         ids = tuple(call.id for call in entry.calls)

@@ -47,6 +47,7 @@ class EventSource:
         headers: sent with every request; they may hold the key and are never shown.
         peer: who is asked, for messages.
         tap: see `Tap`.
+        keep_alive: whether a connection is used for more than one request.
     """
 
     def __init__(
@@ -59,7 +60,9 @@ class EventSource:
         clock: Clock | None = None,
         connect_timeout_s: float = CONNECT_TIMEOUT_S,
         read_timeout_s: float = READ_TIMEOUT_S,
+        keep_alive: bool = True,
     ) -> None:
+        self._keep_alive = keep_alive
         self.base_url = check_base_url(base_url)
         self.tap = tap
         self._headers = {"content-type": "application/json", "accept": "text/event-stream"}
@@ -128,6 +131,7 @@ class EventSource:
                 verify=self.base_url.startswith("https:"),
                 # A proxy from the environment is not for servers on this machine.
                 trust_env=not is_loopback(self.base_url),
+                limits=httpx2.Limits(max_keepalive_connections=20 if self._keep_alive else 0),
             )
             self._loop = loop
         return self._client

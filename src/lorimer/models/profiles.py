@@ -51,6 +51,7 @@ class Profile:
             `usage_fields.read_usage`.
         extra: body fields that are always sent.
         max_tokens_field: the name of the bound on what is written.
+        keep_alive: a connection may be used for more than one request.
         default_model: what is used when only a key is given.
         sources: where the rules were read.
     """
@@ -71,6 +72,7 @@ class Profile:
     max_output_tokens: int | None = None
     extra: Mapping[str, Any] = field(default_factory=dict)
     max_tokens_field: str = "max_tokens"
+    keep_alive: bool = True
     default_model: str = ""
     sources: Mapping[str, str] = field(default_factory=dict)
 

@@ -93,6 +93,7 @@ class WireModel(ABC):
             clock=clock,
             connect_timeout_s=connect_timeout_s,
             read_timeout_s=read_timeout_s,
+            keep_alive=profile.keep_alive,
         )
 
     @property
