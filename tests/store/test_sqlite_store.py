@@ -413,3 +413,22 @@ async def test_a_session_belongs_to_one_process_at_a_time(store: SqliteStore) ->
     (await waiting).release()
     other.release()
     (await store.lock_session("s_1")).release()
+
+
+@pytest.mark.anyio
+async def test_values_that_are_more_than_text_are_the_same_rows_when_read_back(
+    tmp_path: Path,
+) -> None:
+    from enum import StrEnum
+
+    class Who(StrEnum):
+        ME = "me"
+
+    store = open_store(tmp_path / "s.db")
+    record = SessionRecord("s1", AT, Who.ME, Who.ME, Who.ME, Who.ME, [], b"p")
+    await store.commit(
+        CreateSession(record),
+        AppendEntry("s1", 0, Entry(Kind.USER, (TextPart(Who.ME),), AT), Who.ME, b"x", Who.ME),
+    )
+    assert verify(store).faults == ()
+    store.close()
