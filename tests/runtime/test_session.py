@@ -188,7 +188,8 @@ async def test_what_was_planned_when_a_run_was_cancelled_is_not_left_open(tmp_pa
 def test_a_commit_whose_loop_has_gone_does_not_stop_the_ones_after_it(tmp_path: Path) -> None:
     store = open_store(tmp_path / "store.db")
     gate = threading.Event()
-    store._queue.put(((), lambda fault: gate.wait()))  # keeps the writer until the loop is gone
+    # Keeps the writer until the loop is gone.
+    store._writer._queue.put(((), lambda fault: gate.wait()))
     loop = asyncio.new_event_loop()
     task = loop.create_task(store.commit(Remark("s", "me", "test.first", "")))
     loop.call_soon(loop.stop)

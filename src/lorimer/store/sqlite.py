@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import fcntl
 import json
 import os
-import queue
 import sqlite3
 import threading
 from collections.abc import Iterator
@@ -19,7 +17,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from lorimer.core.clock import Clock, SystemClock, from_rfc3339, to_rfc3339
+from lorimer.core.clock import Clock, SystemClock, from_rfc3339
 from lorimer.core.errors import (
     SessionNotFound,
     StoreCorrupt,
@@ -30,7 +28,9 @@ from lorimer.core.errors import (
 )
 from lorimer.core.messages import Entry
 from lorimer.store import rows
+from lorimer.store.anchor import Anchor
 from lorimer.store.blobs import Blobs
+from lorimer.store.faults import BUSY_S, damaged, translate
 from lorimer.store.locks import FileLock, lock_file
 from lorimer.store.protocol import (
     AuditLine,
@@ -40,43 +40,7 @@ from lorimer.store.protocol import (
     SessionSummary,
 )
 from lorimer.store.schema import APPLICATION_ID, MIGRATIONS
-from lorimer.store.transaction import GENESIS, Transaction, head_text
-
-_BUSY_S = 30.0
-_GROUP = 64
-
-
-def translate(fault: sqlite3.Error, path: str) -> StoreError:
-    """The store error that `fault` means."""
-    text = str(fault).lower()
-    if "full" in text:
-        return StoreFull(
-            f"No space is left for the store {path}.",
-            next="Free some disk space and run again; nothing was half-written.",
-        )
-    folder = os.path.dirname(os.path.abspath(path))
-    no_writing = "unable to open" in text and not os.access(folder, os.W_OK)
-    if "readonly" in text or "read-only" in text or no_writing:
-        return StoreReadOnly(
-            f"The store {path} cannot be written.",
-            next="Check its permissions, or choose another folder with LORIMER_HOME.",
-        )
-    if "unable to open" in text:
-        return StoreError(
-            f"The store {path} cannot be opened: {fault}.",
-            next="Check that its folder exists and can be written, or set LORIMER_HOME.",
-        )
-    if any(w in text for w in ("malformed", "not a database", "corrupt", "already exists")):
-        return StoreCorrupt(
-            f"{path} is not a usable store: {fault}.",
-            next="Run `lorimer audit verify`; move the file and its `.head` away to start anew.",
-        )
-    if "locked" in text or "busy" in text:
-        return StoreError(
-            f"The store {path} was locked by another process for {_BUSY_S:.0f} s.",
-            next="End the process that holds it, or try again.",
-        )
-    return StoreError(f"The store {path} failed: {fault}.")
+from lorimer.store.writer import Settle, Writer
 
 
 class SqliteStore:
@@ -93,9 +57,8 @@ class SqliteStore:
         self.memory = self.path == ":memory:"
         self._local = threading.local()
         self._readers: list[sqlite3.Connection] = []
-        self._queue: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._closed = False
-        self._dead: BaseException | None = None
+        self._anchor = Anchor(None if self.memory else self.path)
         if self.memory:
             self.folder: Path | None = None
             self._uri = f"file:lorimer-{id(self)}-{os.getpid()}?mode=memory&cache=shared"
@@ -118,7 +81,7 @@ class SqliteStore:
             raise translate(fault, self.path) from fault
         except (IndexError, UnicodeDecodeError) as fault:  # rows without columns, names of no text
             self._keep.close()
-            raise self._damaged(fault) from fault
+            raise damaged(fault, self.path) from fault
         except OSError as fault:
             self._keep.close()
             kind = StoreFull if fault.errno in (errno.ENOSPC, errno.EDQUOT) else StoreReadOnly
@@ -130,10 +93,7 @@ class SqliteStore:
             self._keep.close()
             raise
         self.blobs = Blobs(self)
-        self._writer = threading.Thread(
-            target=self._write, args=(self._connect(),), name="lorimer-store", daemon=True
-        )
-        self._writer.start()
+        self._writer = Writer(self._connect(), self.path, self.clock, self._anchor)
 
     # --- opening ---
 
@@ -142,7 +102,7 @@ class SqliteStore:
             raise StoreError(f"The store {self.path} is closed.")
         try:
             connection = sqlite3.connect(
-                self._uri, uri=True, timeout=_BUSY_S, isolation_level=None, check_same_thread=False
+                self._uri, uri=True, timeout=BUSY_S, isolation_level=None, check_same_thread=False
             )
             try:
                 connection.execute("PRAGMA synchronous=FULL")
@@ -152,14 +112,8 @@ class SqliteStore:
         except sqlite3.Error as fault:
             raise translate(fault, self.path) from fault
         except UnicodeDecodeError as fault:  # in the message of a fault, of all things
-            raise self._damaged(fault) from fault
+            raise damaged(fault, self.path) from fault
         return connection
-
-    def _damaged(self, fault: Exception) -> StoreCorrupt:
-        return StoreCorrupt(
-            f"{self.path} is not a usable store: its pages are damaged ({fault}).",
-            next="Run `lorimer audit verify`; move the file and its `.head` away to start anew.",
-        )
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
         version = connection.execute("PRAGMA user_version").fetchone()[0]
@@ -181,8 +135,8 @@ class SqliteStore:
         if version < len(MIGRATIONS):
             connection.execute("BEGIN IMMEDIATE")
             version = connection.execute("PRAGMA user_version").fetchone()[0]
-            if version == 0 and not self.memory:
-                self._make_head()
+            if version == 0:
+                self._anchor.make()
             for number in range(version, len(MIGRATIONS)):
                 for statement in MIGRATIONS[number].split(";\n"):
                     if statement.strip():
@@ -208,7 +162,7 @@ class SqliteStore:
         except sqlite3.Error as fault:
             raise translate(fault, self.path) from fault
         except UnicodeDecodeError as fault:
-            raise self._damaged(fault) from fault
+            raise damaged(fault, self.path) from fault
 
     # --- writing ---
 
@@ -248,135 +202,14 @@ class SqliteStore:
         if box[0] is not None:
             raise box[0]
 
-    def _submit(self, changes: tuple[Change, ...], settle: Any) -> None:
+    def _submit(self, changes: tuple[Change, ...], settle: Settle) -> None:
         if self._closed:
             raise StoreError(f"The store {self.path} is closed.")
-        self._queue.put((changes, settle))
-        if self._dead is not None:  # nobody takes from the queue any more
-            self._refuse_rest()
-
-    def _write(self, connection: sqlite3.Connection) -> None:
-        try:
-            self._write_until_closed(connection)
-        except BaseException as fault:
-            self._dead = fault
-            self._refuse_rest()
-            raise
-
-    def _refuse_rest(self) -> None:
-        """Tell everyone who waits that the writer has ended."""
-        error = StoreError(
-            f"The store {self.path} cannot write any more: {self._dead!r}.",
-            next="Open it again; what was not committed is not on disk.",
-        )
-        with suppress(queue.Empty):
-            while True:
-                waiting = self._queue.get_nowait()
-                if waiting is not None:
-                    _tell(waiting[1], error)
-
-    def _write_until_closed(self, connection: sqlite3.Connection) -> None:
-        transaction = Transaction(connection, self.clock)
-        while True:
-            first = self._queue.get()
-            if first is None:
-                break
-            group = [first]
-            stop = False
-            while len(group) < _GROUP:
-                try:
-                    more = self._queue.get_nowait()
-                except queue.Empty:
-                    break
-                if more is None:
-                    stop = True
-                    break
-                group.append(more)
-            self._write_group(connection, transaction, group)
-            if stop:
-                break
-        connection.close()
-
-    def _write_group(
-        self, connection: sqlite3.Connection, transaction: Transaction, group: list[Any]
-    ) -> None:
-        try:
-            self._attempt(connection, transaction, [changes for changes, _ in group])
-        except Exception as fault:  # noqa: BLE001 - handed to the callers below
-            if len(group) > 1:
-                for one in group:
-                    self._write_group(connection, transaction, [one])
-                return
-            error: BaseException = (
-                translate(fault, self.path) if isinstance(fault, sqlite3.Error) else fault
-            )
-            _tell(group[0][1], error)
-            return
-        except BaseException as fault:
-            for _, settle in group:
-                _tell(settle, StoreError(f"The store {self.path} failed: {fault!r}."))
-            raise
-        self._write_head(transaction)
-        for _, settle in group:
-            _tell(settle, None)
-
-    @staticmethod
-    def _attempt(
-        connection: sqlite3.Connection, transaction: Transaction, batches: list[Any]
-    ) -> None:
-        try:
-            connection.execute("BEGIN IMMEDIATE")
-            transaction.begin()
-            for changes in batches:
-                for change in changes:
-                    transaction.apply(change)
-            connection.execute("COMMIT")
-        except BaseException:
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
-            raise
-
-    def _write_head(self, transaction: Transaction) -> None:
-        """Beside the database, how far the audit chain had come: a chain that does not reach this
-        has lost lines. Not synced: after a crash it may lag, never lead. It only moves forward;
-        one that the chain does not know is left as it is: it is evidence."""
-        if self.folder is None:
-            return
-        try:
-            descriptor = os.open(self.path + ".head", os.O_RDWR | os.O_CLOEXEC)
-        except OSError:
-            return  # no anchor is a finding of `audit verify`, not a reason to lose a commit
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-            now = _head_from(os.pread(descriptor, 200, 0))
-            if now is not None and now[0] <= transaction.n and transaction.knows(*now):
-                os.pwrite(descriptor, transaction.head.encode(), 0)
-        except (OSError, sqlite3.Error):
-            return
-        finally:
-            os.close(descriptor)
-
-    def _make_head(self) -> None:
-        """The anchor of a new store, before its first line."""
-        try:
-            descriptor = os.open(
-                self.path + ".head", os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600
-            )
-        except FileExistsError:
-            return
-        try:
-            os.write(descriptor, head_text(0, GENESIS).encode())
-        finally:
-            os.close(descriptor)
+        self._writer.submit(changes, settle)
 
     def read_head(self) -> tuple[int, str] | None:
         """Number and hash of the last audit line, from the file beside the database."""
-        if self.folder is None:
-            return None
-        try:
-            return _head_from(Path(self.path + ".head").read_bytes())
-        except OSError:
-            return None
+        return self._anchor.read()
 
     # --- reading ---
 
@@ -500,23 +333,9 @@ class SqliteStore:
         if self._closed:
             return
         self._closed = True
-        self._queue.put(None)
-        self._writer.join()
+        self._writer.close()
         for connection in [*self._readers, self._keep]:
             connection.close()
-
-
-def _head_from(data: bytes) -> tuple[int, str] | None:
-    """Number and hash from an anchor; `None` unless it is exactly as it was written."""
-    number, _, line_hash = data.decode("ascii", "replace").strip().partition(" ")
-    if not number.isdecimal() or head_text(int(number), line_hash).encode() != data:
-        return None
-    return int(number), line_hash
-
-
-def _tell(settle: Any, fault: BaseException | None) -> None:
-    with suppress(RuntimeError):  # its event loop has closed: nobody waits there any more
-        settle(fault)
 
 
 def _settle(done: asyncio.Future[None], fault: BaseException | None) -> None:
@@ -526,8 +345,3 @@ def _settle(done: asyncio.Future[None], fault: BaseException | None) -> None:
         done.set_result(None)
     else:
         done.set_exception(fault)
-
-
-def stamp(clock: Clock) -> str:
-    """Now, as stored."""
-    return to_rfc3339(clock.now())
