@@ -13,14 +13,26 @@ if TYPE_CHECKING:
     from lorimer.core.decisions import Approval, ApprovalRequest, Decision, Policy
     from lorimer.core.errors import LorimerError
     from lorimer.core.messages import FilePart, ImagePart, TextPart
+    from lorimer.core.trust import Trust
     from lorimer.models.protocol import Model, Settings
-    from lorimer.runtime.agent import Agent
+    from lorimer.runtime.agent import Agent, run
     from lorimer.runtime.loop import Limits
     from lorimer.runtime.results import RunResult
     from lorimer.runtime.session import Session
     from lorimer.store import open_store
     from lorimer.tools.function import tool
-    from lorimer.tools.tool import Description, Principal, Tool, ToolContext, ToolError
+    from lorimer.tools.tool import (
+        NOT_FOUND,
+        Budget,
+        Description,
+        Finding,
+        Limit,
+        Normaliser,
+        Principal,
+        Tool,
+        ToolContext,
+        ToolError,
+    )
 
 __version__ = "0.1.0"
 
@@ -28,15 +40,20 @@ _FROM = {
     "Agent": "lorimer.runtime.agent",
     "Approval": "lorimer.core.decisions",
     "ApprovalRequest": "lorimer.core.decisions",
+    "Budget": "lorimer.tools.tool",
     "Decision": "lorimer.core.decisions",
     "Description": "lorimer.tools.tool",
     "Effects": "lorimer.core.calls",
     "FilePart": "lorimer.core.messages",
+    "Finding": "lorimer.tools.tool",
     "Idempotency": "lorimer.core.calls",
     "ImagePart": "lorimer.core.messages",
+    "Limit": "lorimer.tools.tool",
     "Limits": "lorimer.runtime.loop",
     "LorimerError": "lorimer.core.errors",
     "Model": "lorimer.models.protocol",
+    "NOT_FOUND": "lorimer.tools.tool",
+    "Normaliser": "lorimer.tools.tool",
     "Outcome": "lorimer.core.calls",
     "Policy": "lorimer.core.decisions",
     "Principal": "lorimer.tools.tool",
@@ -48,16 +65,46 @@ _FROM = {
     "Tool": "lorimer.tools.tool",
     "ToolContext": "lorimer.tools.tool",
     "ToolError": "lorimer.tools.tool",
+    "Trust": "lorimer.core.trust",
     "open_store": "lorimer.store",
+    "run": "lorimer.runtime.agent",
     "tool": "lorimer.tools.function",
 }
 
 __all__ = [
-    "Agent", "Approval", "ApprovalRequest", "Decision", "Description", "Effects", "FilePart",
-    "Idempotency", "ImagePart", "Limits", "LorimerError", "Model", "Outcome", "Policy", "Principal",
-    "Refusal", "RunResult", "Session", "Settings", "TextPart", "Tool", "ToolContext", "ToolError",
-    "open_store", "tool",
-]  # fmt: skip
+    "NOT_FOUND",
+    "Agent",
+    "Approval",
+    "ApprovalRequest",
+    "Budget",
+    "Decision",
+    "Description",
+    "Effects",
+    "FilePart",
+    "Finding",
+    "Idempotency",
+    "ImagePart",
+    "Limit",
+    "Limits",
+    "LorimerError",
+    "Model",
+    "Normaliser",
+    "Outcome",
+    "Policy",
+    "Principal",
+    "Refusal",
+    "RunResult",
+    "Session",
+    "Settings",
+    "TextPart",
+    "Tool",
+    "ToolContext",
+    "ToolError",
+    "Trust",
+    "open_store",
+    "run",
+    "tool",
+]
 
 
 def __getattr__(name: str) -> Any:

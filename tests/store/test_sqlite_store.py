@@ -432,3 +432,27 @@ async def test_values_that_are_more_than_text_are_the_same_rows_when_read_back(
     )
     assert verify(store).faults == ()
     store.close()
+
+
+@pytest.mark.anyio
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+async def test_when_the_writer_has_died_every_commit_is_told_and_none_hangs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from lorimer.store.transaction import Transaction
+
+    def die(self: Transaction, change: object) -> None:
+        raise SystemExit("a fault that is no Exception")
+
+    store = open_store(tmp_path / "s.db")
+    monkeypatch.setattr(Transaction, "apply", die)
+    with pytest.raises(StoreError, match="no Exception"):
+        await store.commit(Remark("", "me", "a", "b"))
+    monkeypatch.undo()
+    with pytest.raises(StoreError, match="cannot write any more"):
+        await store.commit(Remark("", "me", "a", "b"))
+    store.close()
+    again = open_store(tmp_path / "s.db")
+    await again.commit(Remark("", "me", "a", "b"))
+    assert verify(again).faults == ()
+    again.close()

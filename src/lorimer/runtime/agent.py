@@ -14,8 +14,9 @@ from lorimer.core.errors import ConfigError
 from lorimer.core.specs import ToolSpec
 from lorimer.models.protocol import Model, Settings
 from lorimer.runtime.loop import Limits
+from lorimer.runtime.message import Message
 from lorimer.runtime.results import RunResult
-from lorimer.runtime.session import Message, Session
+from lorimer.runtime.session import Session
 from lorimer.safety.policy import ModePolicy
 from lorimer.store import open_store
 from lorimer.tools.registry import Registry
@@ -52,8 +53,11 @@ class Agent:
         store: a path, a store, or `None` for the default one (`lorimer.store.default_path`);
             `:memory:` for one that does not last.
         workspace: the folder that tools work in; the current one by default.
+        settings: how the model is to answer (`Settings`).
+        limits: bounds of each run (`Limits`).
         watch: called with everything that happens, as it happens.
         allow_repair: whether broken JSON in arguments may be repaired when there is one reading.
+        clock: where the time comes from; for tests.
     """
 
     def __init__(
@@ -152,6 +156,19 @@ class Agent:
             await self.model.aclose()
         if self._owns_store:
             self.store.close()
+
+
+def run(
+    message: Message,
+    model: str | Model,
+    tools: Iterable[Tool | Callable[..., Any]] = (),
+    **options: Any,
+) -> RunResult:
+    """Ask once, from code without an event loop: `run("…", "openai:gpt-5", [my_tool]).answer`.
+
+    `options` are those of `Agent`; it raises what `Session.send` raises.
+    """
+    return Agent(model, tools, **options).run_sync(message)
 
 
 class _FunctionApprover:
