@@ -32,11 +32,11 @@ class Cli:
     environ: dict[str, str]
 
     def run(
-        self, *words: str, stdin: bytes = b"", **environ: str
+        self, *words: str, stdin: bytes = b"", timeout_s: float = 120, **environ: str
     ) -> subprocess.CompletedProcess[bytes]:
         return subprocess.run(
             [*COMMAND, *words], input=stdin, capture_output=True, cwd=self.folder,
-            env={**self.environ, **environ}, check=False, timeout=120,
+            env={**self.environ, **environ}, check=False, timeout=timeout_s,
         )  # fmt: skip
 
     def start(self, *words: str) -> subprocess.Popen[bytes]:
