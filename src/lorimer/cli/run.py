@@ -135,7 +135,7 @@ def _folder(folder: Path) -> Path:
 
 
 def watch_tokens(model: Any) -> None:
-    """Print each token of a local model with its id, on stderr."""
+    """Print each token of a local model on stderr: its id, what it is part of, its text."""
     import sys
 
     from lorimer.cli.terminal import safe
@@ -148,6 +148,6 @@ def watch_tokens(model: Any) -> None:
 
     def show_token(token_id: int, piece: str) -> None:
         text = safe(piece).replace("\n", "\\n")
-        print(f"{token_id:>7}  {text}", file=sys.stderr, flush=True)
+        print(f"{token_id:>7}  {model.phase!s:<5}  {text}", file=sys.stderr, flush=True)
 
     model.on_token = show_token
