@@ -227,3 +227,46 @@ def test_what_a_model_says_cannot_play_with_the_terminal(text: str) -> None:
     from lorimer.cli.terminal import safe
 
     assert safe(text).replace("\n", "").isprintable()
+
+
+def test_a_fault_in_the_middle_tells_the_session_and_what_was_done(cli: Cli, serve: Any) -> None:
+    at = serve(Say(calls=(call("write_file", path="x.txt", content="x"),)), Fail(401))
+    said = cli.json("run", "-m", at.model, "--mode", "auto", "--json", "Write x")
+    assert said["error"] == "AuthenticationFailed" and said["session"].startswith("s_")
+    assert [c["outcome"] for c in said["calls"]] == ["done"] and said["usage"]["requests"] == 1
+
+
+def test_what_a_tool_prints_does_not_stand_in_the_json(cli: Cli, serve: Any) -> None:
+    (cli.folder / "loud.py").write_text(
+        "import os\nfrom lorimer import tool\n\n@tool(effects='read')\ndef look() -> str:\n"
+        "    'Look.'\n    print('printed')\n    os.write(1, b'written')\n    return 'seen'\n"
+    )
+    at = serve(Say(calls=(call("look"),)), "Seen.")
+    ended = cli.run("run", "-m", at.model, "--tools", "loud.py", "--json", "Look")
+    assert json.loads(ended.stdout)["answer"] == "Seen."
+    assert b"printed" in ended.stderr and b"written" in ended.stderr
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])
+def test_any_encoding_of_the_terminal_will_do(cli: Cli, serve: Any, encoding: str) -> None:
+    at = serve("Schön – 雨.", "Schön – 雨.")
+    words = ("run", "-m", at.model, "Wie?")
+    ended = cli.run(*words, "--json", PYTHONIOENCODING=encoding, PYTHONUTF8="0")
+    assert json.loads(ended.stdout)["answer"] == "Schön – 雨."
+    assert cli.run(*words, PYTHONIOENCODING=encoding, PYTHONUTF8="0").returncode == 0
+    assert cli.run("sessions", "list", PYTHONIOENCODING=encoding).returncode == 0
+
+
+def test_a_request_that_was_repeated_is_in_the_result_and_in_the_record(
+    cli: Cli, serve: Any
+) -> None:
+    at = serve(Fail(503), "Back.")
+    result = cli.json("run", "-m", at.model, "--json", "hi")
+    assert "Attempt 1 of 3 failed" in result["notes"][0] and result["usage"]["requests"] == 2
+    assert b"request.repeated" in cli.run("audit", "show").stdout
+
+
+def test_the_store_is_for_its_owner_only(cli: Cli) -> None:
+    cli.home.mkdir()
+    assert cli.run("sessions", "list").returncode == 0
+    assert (cli.home / "store.db").stat().st_mode & 0o077 == 0

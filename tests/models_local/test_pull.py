@@ -316,3 +316,28 @@ def test_parts_of_the_catalogue_add_up() -> None:
         archives = model.archives
         assert archives.part_bytes * (archives.parts - 1) < model.size_bytes
         assert model.size_bytes <= archives.part_bytes * archives.parts
+
+
+def test_a_file_that_changed_after_it_was_pulled_is_not_loaded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import hashlib
+    from dataclasses import replace
+
+    from lorimer.models.local import catalogue
+    from lorimer.models.local.errors import CorruptModelFile
+    from lorimer.models.local.pull import ensure_checked
+
+    data = b"a model" * 1000
+    model = replace(
+        catalogue.MODELS["smollm2-135m"], size_bytes=len(data),
+        sha256=hashlib.sha256(data).hexdigest(),
+    )  # fmt: skip
+    path = catalogue.model_path(model, tmp_path)
+    path.write_bytes(data)
+    ensure_checked(model, folder=tmp_path)
+    ensure_checked(model, folder=tmp_path)
+    path.write_bytes(data[:-1] + b"X")
+    for _ in range(2):
+        with pytest.raises(CorruptModelFile, match=model.sha256):
+            ensure_checked(model, folder=tmp_path)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import sys
 
@@ -51,8 +50,6 @@ def _root(
 
 def run_app() -> int:
     """Run the command of `sys.argv`; its exit code. Known faults become one clear message."""
-    # Retries are told by the screen; without this, Python prints stamina's own log line as well.
-    logging.getLogger("stamina").addHandler(logging.NullHandler())
     try:
         result = app(prog_name="lorimer", standalone_mode=False)
     except LorimerError as fault:
@@ -82,4 +79,6 @@ def report(fault: LorimerError) -> int:
     print(f"lorimer: {safe(fault.message)}", file=sys.stderr)
     if fault.next:
         print(f"  → {safe(fault.next)}", file=sys.stderr)
+    if fault.run is not None:
+        print(f"  → Go on with: lorimer resume {fault.run.session}", file=sys.stderr)
     return fault.exit_code

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import signal
 import sys
 from collections.abc import Awaitable, Callable
@@ -65,7 +66,7 @@ def show(result: RunResult, screen: Screen, *, as_json: bool) -> int:
     """Print how a run ended; its exit code."""
     screen.end()
     if as_json:
-        print(json.dumps(result.to_json(), ensure_ascii=False))
+        emit(result.to_json())
     elif result.answer and (not screen.stream or not screen.streamed.strip()):
         from lorimer.cli.terminal import safe
 
@@ -80,6 +81,8 @@ def show(result: RunResult, screen: Screen, *, as_json: bool) -> int:
 
 def run_async(work: Callable[[], Awaitable[int]], *, as_json: bool) -> int:
     """Run `work`; with `--json` a known fault becomes a JSON object on stdout as well."""
+    if as_json:
+        _keep_stdout()
     try:
         return asyncio.run(_main(work))
     except LorimerError as fault:
@@ -89,13 +92,36 @@ def run_async(work: Callable[[], Awaitable[int]], *, as_json: bool) -> int:
             "error": type(fault).__name__, "message": fault.message, "next": fault.next,
             "exit_code": fault.exit_code,
         }  # fmt: skip
-        session = getattr(fault, "session", None)
-        if session:
-            body["session"] = session
-        print(json.dumps(body, ensure_ascii=False))
+        if fault.run is not None:
+            body |= fault.run.to_json()
+        emit(body)
         return fault.exit_code
     except asyncio.CancelledError:
         return 130
+
+
+_json_out: int | None = None
+
+
+def _keep_stdout() -> None:
+    """Standard output is for our one JSON object: what tools print goes to standard error."""
+    global _json_out
+    if _json_out is None:
+        sys.stdout.flush()
+        _json_out = os.dup(1)
+        os.dup2(2, 1)
+
+
+def emit(body: Any) -> None:
+    """One JSON object as a line on the real standard output."""
+    utf8 = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
+    try:
+        data = json.dumps(body, ensure_ascii=not utf8).encode("utf-8")
+    except UnicodeEncodeError:  # half a surrogate pair: as an escape
+        data = json.dumps(body).encode("ascii")
+    sys.stdout.flush()
+    with open(1 if _json_out is None else _json_out, "wb", closefd=False) as out:
+        out.write(data + b"\n")
 
 
 async def _main(work: Callable[[], Awaitable[int]]) -> int:

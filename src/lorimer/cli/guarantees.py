@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
+import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from lorimer.core.errors import LorimerError, MissingExtra, UsageFault
+from lorimer.core.errors import LorimerError, UsageFault
 
 GUARANTEES: dict[str, str] = {
     "G1": "outcome truth: every call ends in one of five outcomes, on disk before the "
@@ -49,13 +51,17 @@ def guarantees(
                 f"There is no guarantee {name!r}.", next=f"Use G1 … G{len(GUARANTEES)}."
             )
     folder = tests or _default_folder()
+    if folder is not None and importlib.util.find_spec("pytest") is None:
+        print("pytest is not installed here: run scripts/setup dev, or pip install 'lorimer[dev]'.",
+              file=sys.stderr)  # fmt: skip
+        folder = None
     report = _run(folder, wanted, quiet=as_json) if folder is not None else {}
     out = {name: report.get(name, {"status": "absent", "tests": 0}) for name in wanted}
     if as_json:
         print(json.dumps(out))
     else:
         if folder is None:
-            print("The tests are not here: run this in a source checkout, or give --tests.\n")
+            print("No tests can be run: use a source checkout with its development packages.\n")
         _table(out)
     return 1 if any(one["status"] == "fail" for one in out.values()) else 0
 
@@ -69,15 +75,11 @@ def _default_folder() -> Path | None:
 
 
 def _run(folder: Path, wanted: list[str], *, quiet: bool) -> dict[str, dict[str, object]]:
-    import importlib.util
     import re
     import subprocess
-    import sys
     import tempfile
     import xml.etree.ElementTree as tree
 
-    if importlib.util.find_spec("pytest") is None:
-        raise MissingExtra("running the tests of the guarantees", "dev")
     files = []
     for name in wanted:
         files += sorted(folder.glob(f"test_g{int(name[1:]):02d}_*.py"))

@@ -17,6 +17,10 @@ def main() -> None:
 
         print(f"lorimer {__version__}")
         return
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:  # a character that the terminal has not is no reason to end
+            reconfigure(errors="backslashreplace")
     from lorimer.cli.app import run_app
 
     sys.exit(run_app())

@@ -113,7 +113,7 @@ def call_tool(
 
     Exit code 0 when the call was done, 1 when not.
     """
-    from lorimer.cli.execute import run_async, with_signals
+    from lorimer.cli.execute import emit, run_async, with_signals
     from lorimer.cli.terminal import Screen, TerminalApprover, can_ask
     from lorimer.core.calls import Outcome
     from lorimer.models.scripted import ScriptedModel
@@ -134,7 +134,7 @@ def call_tool(
             )
         done = result.calls[0] if result.calls else None
         if as_json:
-            print(json.dumps(None if done is None else done.to_json(), ensure_ascii=False))
+            emit(None if done is None else done.to_json())
         elif done is not None and done.outcome is Outcome.DONE:
             print(done.result)
         elif done is not None:

@@ -6,6 +6,8 @@ The command line prints both and ends with `exit_code`.
 
 from __future__ import annotations
 
+from typing import Any
+
 
 class LorimerError(Exception):
     """Base of every error that lorimer raises on purpose.
@@ -21,6 +23,8 @@ class LorimerError(Exception):
         super().__init__(message)
         self.message = message
         self.next = next
+        self.run: Any = None
+        """What the run that it ended had done (`RunResult`), where it ended one."""
 
     def __str__(self) -> str:
         return f"{self.message} {self.next}".rstrip() if self.next else self.message
@@ -45,7 +49,7 @@ class MissingExtra(LorimerError):
 
     def __init__(self, what: str, extra: str) -> None:
         super().__init__(
-            f"{what} needs the optional part '{extra}', which is not installed.",
+            f"For {what} the optional part '{extra}' is needed; it is not installed.",
             next=f"Install it with: pip install 'lorimer[{extra}]'",
         )
         self.extra = extra

@@ -113,8 +113,12 @@ class _Pauses:
     only: a request that succeeds pays nothing for it."""
 
     def __init__(self, wait_initial_s: float, wait_max_s: float) -> None:
+        import logging
+
         import stamina
 
+        # `on_retry` tells of retries; without this Python prints stamina's own line as well.
+        logging.getLogger("stamina").addHandler(logging.NullHandler())
         self._jitter_s = wait_initial_s
         self._attempts = stamina.retry_context(
             on=self._wait,

@@ -170,6 +170,10 @@ class WireModel(ABC):
     async def aclose(self) -> None:
         await self._http.aclose()
 
+    async def disconnect(self) -> None:
+        """Close the connections; the next request opens new ones."""
+        await self._http.aclose()
+
     @abstractmethod
     def _headers(self, api_key: str) -> Mapping[str, str]: ...
 

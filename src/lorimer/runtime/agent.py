@@ -124,12 +124,17 @@ class Agent:
             return await session.send(message, watch=watch)
 
     def run_sync(self, message: Message) -> RunResult:
-        """`run` for code without an event loop; closes the agent afterwards."""
+        """`run` for code without an event loop. May be called again; `close()` the agent at the
+        end, or leave that to the end of the program."""
         import asyncio
 
         async def work() -> RunResult:
-            async with self:
+            try:
                 return await self.run(message)
+            finally:  # connections belong to this loop, which ends now
+                disconnect = getattr(self.model, "disconnect", None)
+                if disconnect is not None:
+                    await disconnect()
 
         return asyncio.run(work())
 
@@ -168,7 +173,13 @@ def run(
 
     `options` are those of `Agent`; it raises what `Session.send` raises.
     """
-    return Agent(model, tools, **options).run_sync(message)
+    import asyncio
+
+    async def work() -> RunResult:
+        async with Agent(model, tools, **options) as agent:
+            return await agent.run(message)
+
+    return asyncio.run(work())
 
 
 class _FunctionApprover:

@@ -7,7 +7,7 @@ returns.
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,7 @@ from lorimer.core.calls import Outcome, Refusal
 from lorimer.core.usage import Usage
 from lorimer.core.watch import Warned
 from lorimer.models.protocol import StopReason
-from lorimer.models.retry import stream_with_retry
+from lorimer.models.retry import Retry, stream_with_retry
 from lorimer.runtime.reply import Reply, read_reply
 from lorimer.runtime.results import CallReport, RunResult
 from lorimer.tools.dispatch.state import CallState
@@ -62,6 +62,7 @@ class Run:
     bad_replies: int = 0
     failures: int = 0
     last_text: str = ""
+    notes: list[str] = field(default_factory=list)
 
 
 async def run_loop(session: Session, run: Run, limits: Limits) -> str:
@@ -79,7 +80,7 @@ async def run_loop(session: Session, run: Run, limits: Limits) -> str:
         if session.cancel_requested:
             return session.cancel_requested
         run.steps += 1
-        reply = await _ask(session, limits)
+        reply = await _ask(session, limits, run)
         if reply is None:
             return session.cancel_requested
         run.usage += reply.usage
@@ -116,19 +117,30 @@ async def run_loop(session: Session, run: Run, limits: Limits) -> str:
             raise asyncio.CancelledError
 
 
-async def _ask(session: Session, limits: Limits) -> Reply | None:
-    """One model request, repeated when the provider fails; `None` when the run was cancelled."""
+async def _ask(session: Session, limits: Limits, run: Run) -> Reply | None:
+    """One model request, repeated when the provider fails; `None` when the run was cancelled. Each
+    repetition is in the result and in the record."""
+    failed: list[str] = []
+
+    def on_retry(retry: Retry) -> None:
+        failed.append(f"Attempt {retry.attempt} of {retry.of} failed: {retry.error}")
+        session.tell(Warned(failed[-1]))
+
     events = stream_with_retry(
         session.model,
         session.trajectory.request(session.settings),
         attempts=limits.request_attempts,
         deadline_s=limits.request_deadline_s,
-        on_retry=lambda retry: session.tell(
-            Warned(f"Attempt {retry.attempt} of {retry.of} failed: {retry.error}")
-        ),
+        on_retry=on_retry,
     )
     watch = None if session.watch is None else session.tell
-    return await session.until_cancelled(read_reply(events, watch))
+    try:
+        return await session.until_cancelled(read_reply(events, watch))
+    finally:
+        if failed:
+            run.notes += failed
+            run.usage = replace(run.usage, requests=run.usage.requests + len(failed))
+            await session.record_retries(failed)
 
 
 def _limit(run: Run, limits: Limits) -> str | None:
@@ -164,4 +176,5 @@ def _cut_off(reply: Reply) -> Refusal:
 def finish(session_id: str, run: Run, stop: str) -> RunResult:
     """The result of a run that ended with `stop`."""
     answer = run.last_text if stop in ("answered", "length", "refusal") else ""
-    return RunResult(answer, stop, tuple(run.calls), run.usage, session_id, run.steps)
+    calls, notes = tuple(run.calls), tuple(run.notes)
+    return RunResult(answer, stop, calls, run.usage, session_id, run.steps, notes)

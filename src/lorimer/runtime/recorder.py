@@ -98,6 +98,11 @@ class Recorder:
         """A word of the harness to the model."""
         await self._append(Entry(Kind.NOTE, (TextPart(text),), self._now(), meta=meta), "lorimer")
 
+    async def record_retries(self, failed: Sequence[str]) -> None:
+        """Model requests that failed and were sent again."""
+        changes = [Remark(self._id, "lorimer", "request.repeated", text) for text in failed]
+        await self.store.commit(*changes)
+
     async def record_late_results(self) -> None:
         """Tell what became known of calls that had ended for the model (G1)."""
         for call_id in sorted(self._left):

@@ -142,12 +142,18 @@ def with_ids(
     parts: list[Part], used: set[str], pattern: str, make: Callable[[], str]
 ) -> tuple[Part, ...]:
     """`parts` with a usable id on every call: the provider's own where it is new and fits the wire,
-    else one of ours. The ids are added to `used`."""
+    else one of ours. The ids are added to `used`. A call that stands there twice, with the same id,
+    name and arguments, is one call."""
     out: list[Part] = []
     fits = re.compile(pattern)
+    written: set[tuple[str, str, str]] = set()
     for part in parts:
         if isinstance(part, CallPart):
             chosen = part.call.id
+            same = (chosen, part.call.name, part.call.raw)
+            if chosen and same in written:
+                continue  # delivered twice: one call (G2)
+            written.add(same)
             if not chosen or chosen in used or not fits.fullmatch(chosen):
                 chosen = make()
                 part = CallPart(replace(part.call, id=chosen))

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from lorimer.core.calls import Outcome
 from lorimer.core.messages import ImagePart, TextPart
 from lorimer.core.usage import Usage
+from lorimer.tools.dispatch.parse import Fault, read
 from lorimer.tools.dispatch.state import CallState
 
 
@@ -35,6 +37,9 @@ class CallReport:
         value = state.value
         if value is None and state.journal is not None:
             value = state.journal.value
+        if value is None:
+            with suppress(Fault):
+                value = read(state.call.raw)[0]
         code = state.code
         if state.replayed and state.journal is not None:
             code = state.journal.code
@@ -76,7 +81,8 @@ class RunResult:
         stop: `answered`, or why it ended before: `cancelled`, `max_steps`, `max_cost`, `max_time`,
             `length` (the answer is cut), `refusal`, `empty`, `failures`.
         session: id of the session, to go on with.
-        steps: model requests made.
+        steps: answers of the model.
+        notes: what the harness did or noticed besides: requests that failed and were repeated.
     """
 
     answer: str
@@ -85,6 +91,7 @@ class RunResult:
     usage: Usage
     session: str
     steps: int
+    notes: tuple[str, ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -98,6 +105,7 @@ class RunResult:
             "usage": self.usage.to_json(),
             "session": self.session,
             "steps": self.steps,
+            "notes": list(self.notes),
         }
 
     def __str__(self) -> str:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 import anyio
 
 from lorimer.context.trajectory import Trajectory
-from lorimer.core.errors import SessionBusy, UsageFault
+from lorimer.core.errors import LorimerError, SessionBusy, UsageFault
 from lorimer.core.ids import new_id
 from lorimer.core.messages import Entry, Kind
 from lorimer.models.protocol import Prefix
@@ -69,7 +69,13 @@ class Session(Recorder):
 
     @property
     def entries(self) -> Sequence[Entry]:
-        """Everything that happened, in order. Needs an open session."""
+        """Everything that happened, in order.
+
+        Raises:
+            UsageFault: when the session was never opened.
+        """
+        if not hasattr(self, "trajectory"):
+            raise UsageFault("The session was not opened.", next="await session.open() first.")
         return tuple(self.trajectory.entries)
 
     async def __aenter__(self) -> Self:
@@ -303,6 +309,9 @@ class Session(Recorder):
             except asyncio.CancelledError:
                 with anyio.CancelScope(shield=True):
                     await self._record_cancel(self.cancel_requested or "cancelled")
+                raise
+            except LorimerError as fault:
+                fault.run = finish(self._id, run, "error")
                 raise
             if self.cancel_requested and stop == self.cancel_requested:
                 await self._record_cancel(stop)

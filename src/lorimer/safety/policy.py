@@ -58,7 +58,9 @@ class ModePolicy:
             return Decision(
                 Verdict.ASK, "mode auto", f"it touches {outside[0]!r}, outside the workspace"
             )
-        return Decision(Verdict.ALLOW, "mode auto", "a change inside the workspace")
+        if facts.paths:
+            return Decision(Verdict.ALLOW, "mode auto", "a change inside the workspace")
+        return Decision(Verdict.ALLOW, "mode auto", "mode auto runs the tools it was given")
 
 
 def _inside(path: str, workspace: str) -> bool:

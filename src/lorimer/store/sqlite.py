@@ -73,6 +73,8 @@ class SqliteStore:
                     next="Choose another with LORIMER_HOME or --store.",
                 ) from fault
             self._uri = Path(self.path).absolute().as_uri()
+            with suppress(OSError):  # a conversation is for its owner only; what fails, SQLite says
+                os.close(os.open(self.path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
         self._keep = self._connect()
         try:
             self._prepare(self._keep)

@@ -322,7 +322,11 @@ class Tool:
                 f"Tool {self.name!r} says it is queryable but has no find_outcome.",
                 next="Pass find_outcome=function(operation_key, context).",
             )
-        if self.timeout_s is not None and not self.timeout_s > 0:
+        if isinstance(self.description, str):
+            object.__setattr__(self, "description", Description(self.description))
+        limit: Any = self.timeout_s
+        is_number = isinstance(limit, int | float) and not isinstance(limit, bool)
+        if limit is not None and not (is_number and limit > 0):
             raise ToolDefinitionError(
                 f"Tool {self.name!r}: timeout_s is {self.timeout_s!r}.",
                 next="Use seconds above 0, or None for no limit.",

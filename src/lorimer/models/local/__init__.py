@@ -51,6 +51,9 @@ def _find(name: str) -> Path:
                 f"The model {name} is not on this machine.",
                 next=f"Run: lorimer models pull {name}   ({model.size_bytes / 1e6:,.0f} MB)",
             )
+        from lorimer.models.local.pull import ensure_checked
+
+        ensure_checked(model)
         return model_path(model)
     if _is_path(name):
         path = Path(name).expanduser()

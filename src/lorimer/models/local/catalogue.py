@@ -134,4 +134,7 @@ def is_present(model: CatalogueModel | str, folder: Path | None = None) -> bool:
     """Whether the file is there with its full size; `pull` puts no other file under this name."""
     model = find(model)
     path = model_path(model, folder)
-    return path.is_file() and path.stat().st_size == model.size_bytes
+    try:
+        return path.is_file() and path.stat().st_size == model.size_bytes
+    except OSError:  # a folder that we may not look into
+        return False

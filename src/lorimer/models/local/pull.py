@@ -9,7 +9,7 @@ from __future__ import annotations
 import fcntl
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,6 +23,7 @@ from lorimer.models.local.catalogue import (
 )
 from lorimer.models.local.errors import (
     BadArchive,
+    CorruptModelFile,
     ModelNotPulled,
     NotEnoughDisk,
     PullFailed,
@@ -169,6 +170,30 @@ def verify(
     return Verdict(model.name, path, model.sha256, got)
 
 
+def ensure_checked(model: CatalogueModel, *, folder: Path | None = None) -> None:
+    """Hash the file of `model` unless that was done since it last changed; takes seconds.
+
+    Raises:
+        CorruptModelFile: when its content is not that of the model.
+    """
+    path = model_path(model, folder)
+    facts = path.stat()
+    stamp = path.with_name(path.name + ".checked")
+    now = f"{facts.st_size} {facts.st_mtime_ns} {facts.st_ino} {model.sha256}\n"
+    with suppress(OSError, UnicodeDecodeError):
+        if stamp.read_text("ascii") == now:
+            return
+    got = sha256_of(path)
+    if got != model.sha256:
+        raise CorruptModelFile(
+            f"The file of {model.name} is not what it should be: its SHA-256 is {got}, expected "
+            f"{model.sha256}.",
+            next=f"Run: lorimer models remove {model.name}, then lorimer models pull {model.name}",
+        )
+    with suppress(OSError):
+        stamp.write_text(now, "ascii")
+
+
 def remove(model: CatalogueModel, *, folder: Path | None = None) -> int:
     """Remove the file of `model` and what a stopped pull left; returns the bytes freed.
 
@@ -181,6 +206,7 @@ def remove(model: CatalogueModel, *, folder: Path | None = None) -> int:
     if freed == 0:
         raise ModelNotPulled(f"{model.name} is not on this machine; nothing was removed.")
     path.unlink(missing_ok=True)
+    path.with_name(path.name + ".checked").unlink(missing_ok=True)
     shutil.rmtree(work, ignore_errors=True)
     return freed
 

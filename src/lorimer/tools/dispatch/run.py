@@ -167,7 +167,8 @@ def _raised(tool: Tool, end: End, outcome: Outcome) -> Refusal:
         "tool_error",
         f"{tool.name} failed: {end.error}. {_effect_words(outcome)}".replace(".. ", ". "),
         next=step,
-        retryable=outcome is not Outcome.FAILED_AFTER_EFFECT,
+        retryable=outcome is not Outcome.FAILED_AFTER_EFFECT
+        and (outcome is not Outcome.UNKNOWN or tool.recovery is not Idempotency.NONE),
         outcome=outcome,
     )
 

@@ -1,0 +1,5 @@
+"""`python -m lorimer`."""
+
+from lorimer.cli.main import main
+
+main()
