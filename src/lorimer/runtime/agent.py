@@ -192,7 +192,11 @@ class _FunctionApprover:
             answer = await answer
         if isinstance(answer, Approval):
             return answer
-        return Approval(answer is True, by=getattr(self._function, "__name__", "approver"))
+        if not isinstance(answer, bool):
+            raise ConfigError(
+                f"The approver answered {answer!r}.", next="Return True, False or an Approval."
+            )
+        return Approval(answer, by=getattr(self._function, "__name__", "approver"))
 
 
 def _approver(given: Any) -> Approver | None:

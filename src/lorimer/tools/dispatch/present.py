@@ -165,11 +165,12 @@ async def _preview(text: str, budget: Budget, around: Surroundings) -> str:
     last, last_cut = _clip(tail, room, from_end=True)
     left_out = len(lines) - first_cut - last_cut
     where = around.store.blob_path(reference)
-    how = (
-        f"The whole text is in {where}; read it with read_file(path={json.dumps(where)}, offset=…)."
-        if where is not None
-        else f"The whole text is stored as {reference}; to see more here, ask for a smaller part."
-    )
+    if where is not None and "read_file" in around.registry:
+        path = json.dumps(where, ensure_ascii=False)
+        how = f"The whole text is in {where}; read it with read_file(path={path}, offset=…)."
+    else:
+        kept = reference if where is None else where
+        how = f"The whole text is kept in {kept}; to see more here, ask for a smaller part."
     middle = (
         f"\n[… {left_out} of {len(lines)} lines left out here ({len(text)} characters in "
         f"all). {how} …]\n"
