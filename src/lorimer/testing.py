@@ -5,34 +5,79 @@ from lorimer.testing import ScriptedModel, call, reply
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from lorimer.core.calls import ToolCall
 from lorimer.core.messages import ReasoningPart
 from lorimer.core.usage import Usage
 from lorimer.models.protocol import StopReason
-from lorimer.models.scripted import Item, Reply, ScriptedModel, ScriptExhausted
+from lorimer.models.scripted import CallForm, Item, Reply, ScriptedModel, ScriptExhausted
 
-__all__ = ["Item", "ManualClock", "Reply", "ScriptExhausted", "ScriptedModel", "call", "reply"]
+__all__ = [
+    "Item",
+    "ManualClock",
+    "Reply",
+    "ScriptExhausted",
+    "ScriptedModel",
+    "StopReason",
+    "ToolCall",
+    "call",
+    "reply",
+]
 
 
-def call(name: str, /, **arguments: Any) -> dict[str, Any]:
-    """One call of the tool `name`, as a script item or in `reply(calls=…)`. For arguments that are
-    not valid JSON, write `{"name": …, "arguments": "text as it is"}` instead."""
-    return {"name": name, "arguments": arguments}
+def call(name: str, /, *given: Mapping[str, Any] | str | bytes, **arguments: Any) -> dict[str, Any]:
+    """One call of the tool `name`, as a script item or in `reply(…)`: `call("add", a=1)` or
+    `call("add", {"a": 1})`. Text instead of a mapping is used as it is, valid JSON or not.
+
+    Raises:
+        TypeError: for both at once, or for something else.
+    """
+    if not isinstance(name, str):
+        raise TypeError(f"the name of a tool is text, not {name!r}")
+    if not given:
+        return {"name": name, "arguments": arguments}
+    if len(given) > 1 or arguments or not isinstance(given[0], Mapping | str | bytes):
+        raise TypeError(
+            f"call({name!r}, …) takes keywords, or one mapping, or one text: "
+            f"call({name!r}, a=1), call({name!r}, {{'a': 1}})"
+        )
+    return {"name": name, "arguments": given[0]}
 
 
 def reply(
+    *parts: str | CallForm | Iterable[CallForm],
     text: str = "",
-    *calls: Mapping[str, Any],
+    calls: Iterable[CallForm] | CallForm = (),
     reasoning: str | ReasoningPart = "",
-    stop: StopReason | None = None,
+    stop: StopReason | str | None = None,
     usage: Usage | None = None,
     cut_after: int | None = None,
 ) -> Reply:
-    """One answer: text, then calls. See `Reply` for the rest."""
-    return Reply(text, calls, reasoning, stop, usage, cut_after)
+    """One answer: text, then calls: `reply("text", call(…))`, `reply(call(…))`,
+    `reply(calls=[…])`. See `Reply` for the rest.
+
+    Raises:
+        TypeError: for a second text, or text after a call.
+    """
+    every: list[Any] = []
+    for at, part in enumerate(parts):
+        if isinstance(part, str):
+            if at or text:
+                raise TypeError(f"reply() takes one text, before the calls; {part!r} is not")
+            text = part
+        else:
+            every += _calls(part)
+    return Reply(text, (*every, *_calls(calls)), reasoning, stop, usage, cut_after)
+
+
+def _calls(given: Any) -> list[Any]:
+    pair = isinstance(given, tuple) and len(given) == 2 and isinstance(given[0], str)
+    if pair or isinstance(given, Mapping | str | bytes) or not isinstance(given, Iterable):
+        return [given]
+    return list(given)
 
 
 class ManualClock:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import cProfile
 import pstats
+from typing import Any
 
 import anyio
 import pytest
 
+from lorimer import testing
 from lorimer.context.validity import validate_body
+from lorimer.core.calls import ToolCall
 from lorimer.core.errors import ProviderFailed, StreamCut
 from lorimer.core.messages import ReasoningPart
 from lorimer.core.usage import Usage
@@ -21,7 +24,7 @@ from lorimer.models.protocol import (
     Settings,
     StopReason,
 )
-from lorimer.testing import ManualClock, ScriptedModel, ScriptExhausted, call, reply
+from lorimer.testing import ManualClock, Reply, ScriptedModel, ScriptExhausted, call, reply
 from wire.kit import (
     answer_entry,
     assistant,
@@ -168,3 +171,213 @@ def test_manual_clock_moves_only_when_told() -> None:
     assert (clock.now() - start).total_seconds() == clock.monotonic() == 1.5
     with pytest.raises(ValueError, match="back"):
         clock.advance(-1)
+
+
+A1 = '{"a":1}'
+TOOL_CALL = ToolCall("x1", "add", '{"a": 1 }')
+FORMS: dict[str, tuple[Any, str, list[tuple[str, str, str]]]] = {
+    "arguments": ({"name": "add", "arguments": {"a": 1}}, "", [("", "add", A1)]),
+    "text": ({"name": "add", "arguments": "{oops"}, "", [("", "add", "{oops")]),
+    "bytes": ({"name": "add", "arguments": b"{oops"}, "", [("", "add", "{oops")]),
+    "args": ({"name": "add", "args": {"a": 1}}, "", [("", "add", A1)]),
+    "input": ({"name": "add", "input": {"a": 1}}, "", [("", "add", A1)]),
+    "parameters": ({"name": "add", "parameters": {"a": 1}}, "", [("", "add", A1)]),
+    "no arguments": ({"name": "add"}, "", [("", "add", "{}")]),
+    "tool": ({"tool": "add", "args": {"a": 1}}, "", [("", "add", A1)]),
+    "tool_use": (
+        {"type": "tool_use", "name": "add", "input": {"a": 1}, "id": "t"}, "", [("t", "add", A1)],
+    ),
+    "function": (
+        {"type": "function", "function": {"name": "add", "arguments": "{ }"}, "id": "f"},
+        "", [("f", "add", "{ }")],
+    ),
+    "reply dict": (
+        {"text": "hi", "calls": [{"name": "add", "args": {"a": 1}}]}, "hi", [("", "add", A1)],
+    ),
+    "message": (
+        {"role": "assistant", "content": None, "tool_calls": [
+            {"type": "function", "function": {"name": "add", "arguments": A1}, "id": "f"}],
+         "finish_reason": "tool_calls"},
+        "", [("f", "add", A1)],
+    ),
+    "blocks": (
+        {"content": [{"type": "text", "text": "hi"},
+                     {"type": "tool_use", "name": "add", "input": {"a": 1}, "id": "t"}],
+         "stop_reason": "tool_use"},
+        "hi", [("t", "add", A1)],
+    ),
+    "ToolCall": (TOOL_CALL, "", [("x1", "add", '{"a": 1 }')]),
+    "ToolCalls": ([TOOL_CALL, call("b")], "", [("x1", "add", '{"a": 1 }'), ("", "b", "{}")]),
+    "Reply(ToolCall)": (Reply(calls=[TOOL_CALL]), "", [("x1", "add", '{"a": 1 }')]),
+    "tuple": (("add", {"a": 1}), "", [("", "add", A1)]),
+    "tuples": ([("add", {"a": 1}), ("b", {})], "", [("", "add", A1), ("", "b", "{}")]),
+    "mixed": (["hi", call("add", a=1)], "hi", [("", "add", A1)]),
+    "mapping": (call("add", {"a": 1}), "", [("", "add", A1)]),
+    "raw": (call("add", "{oops"), "", [("", "add", "{oops")]),
+    "reply(call)": (reply(call("add", a=1)), "", [("", "add", A1)]),
+    "reply(tuple)": (reply(("add", {"a": 1})), "", [("", "add", A1)]),
+    "reply(text, call)": (reply("hi", call("add", a=1)), "hi", [("", "add", A1)]),
+    "reply(text, list)": (reply("hi", [call("add", a=1)]), "hi", [("", "add", A1)]),
+    "reply(calls)": (reply(calls=[call("add", a=1)]), "", [("", "add", A1)]),
+    "reply(text=, calls=)": (reply(text="hi", calls=call("b")), "hi", [("", "b", "{}")]),
+    "nothing": ([], "", []),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("given_by", ["item", "function", "coroutine function"])
+async def test_every_form_of_an_answer(form: str, given_by: str) -> None:
+    item, text, calls = FORMS[form]
+
+    async def later() -> Any:
+        return item
+
+    script = {"item": item, "function": lambda asked: item, "coroutine function": later}
+    events = await ask(ScriptedModel([script[given_by]]))
+    assert text_of(events) == text
+    assert [(c.id, c.name, c.raw) for c in calls_of(events)] == calls
+    assert stop_of(events).reason is (StopReason.CALLS if calls else StopReason.END)
+
+
+@pytest.mark.parametrize(
+    ("item", "error", "says"),
+    [
+        ({"name": "add", "argumnts": {"a": 1}}, ValueError, "unknown key 'argumnts'"),
+        ({"name": "add", "args": {}, "input": {}}, ValueError, "'args', 'input' mean the same"),
+        ({"arguments": {"a": 1}}, ValueError, "names no tool"),
+        ({"type": "tool_use", "input": {}}, ValueError, "names no tool"),
+        ({"name": None}, ValueError, "names no tool"),
+        ({"name": 7}, TypeError, "the name is of type int"),
+        ({"name": "add", "id": 7}, TypeError, "the id is of type int"),
+        ({"name": "add", "arguments": {"a": object()}}, TypeError, "no JSON"),
+        ({"name": "add", "arguments": float("nan")}, ValueError, "no JSON"),
+        ({"name": "add", "arguments": b"\xff"}, ValueError, "no JSON"),
+        ({"name": "add", "type": "tool"}, ValueError, "the type 'tool'"),
+        ({"function": "add"}, TypeError, "'function' is of type str"),
+        ({"function": {"name": "add", "args": {}}}, ValueError, "unknown key 'args'"),
+        ({"name": "add", "calls": []}, ValueError, "has 'calls' too"),
+        ({"a": 1}, ValueError, "unknown key 'a'"),
+        ({}, ValueError, "empty"),
+        ({"text": "hi", "stop": "lenght"}, ValueError, "'lenght'.*'max_tokens'.*'content_filter'"),
+        (reply("hi", stop="cut"), ValueError, "'cut' is no reason to stop"),
+        ({"text": "hi", "calls": [{"a": 1}]}, ValueError, "unknown key 'a'"),
+        ({"text": "hi", "calls": "add"}, TypeError, "not a list of calls"),
+        ({"text": 3}, TypeError, "the text is of type int"),
+        ({"role": "user", "content": "hi"}, ValueError, "'user'"),
+        ([call("add"), "hi"], ValueError, "part 1 is text after a call"),
+        (["a", "b"], ValueError, "second text"),
+        (["a", 7], TypeError, "part 1 is of type int"),
+        ([{"a": 1}], ValueError, "names no tool"),
+        (("a", "b"), ValueError, "a tuple is a call"),
+        (("hi", call("add")), ValueError, "write a list"),
+        (Reply(calls=[7]), TypeError, "call 0 is of type int"),  # type: ignore[list-item]
+        (Reply(cut_after=-1), ValueError, "cut_after"),
+        (ToolCall("", "add", {}), TypeError, "are text"),  # type: ignore[arg-type]
+        (None, TypeError, "None is no form"),
+        (7, TypeError, "of type int"),
+        (b"hi", TypeError, "of type bytes"),
+        (dict, TypeError, "no exception"),
+        (lambda a, b: "hi", TypeError, "one parameter"),
+    ],
+)
+def test_what_cannot_be_read_is_refused_at_once(
+    item: Any, error: type[Exception], says: str
+) -> None:
+    with pytest.raises(error, match=f"(?s)^Item 1 of the script .*{says}.*A script item is one of"):
+        ScriptedModel(["fine", item])
+    model = ScriptedModel("fine")
+    with pytest.raises(error, match="Item 1 of the script"):
+        model.add(item)
+    assert model.left == 1
+
+
+async def test_a_function_that_gives_nonsense_is_named() -> None:
+    model = ScriptedModel("x", lambda: {"a": 1})
+    await ask(model)
+    with pytest.raises(ValueError, match=r"What item 1 of the script gave.*unknown key 'a'"):
+        await ask(model)
+
+
+@pytest.mark.parametrize(
+    ("word", "reason"),
+    [
+        ("stop", StopReason.END),
+        ("end_turn", StopReason.END),
+        ("tool_calls", StopReason.CALLS),
+        ("tool_use", StopReason.CALLS),
+        ("max_tokens", StopReason.LENGTH),
+        ("length", StopReason.LENGTH),
+        ("content_filter", StopReason.REFUSAL),
+        ("refusal", StopReason.REFUSAL),
+        *((reason, reason) for reason in StopReason),
+    ],
+)
+async def test_stop_words(word: str, reason: StopReason) -> None:
+    one = {"name": "a", "arguments": "{"}
+    model = ScriptedModel(
+        reply("hi", stop=word),
+        {"text": "hi", "stop_reason": word},
+        {"content": "hi", "finish_reason": word},
+        {**one, "stop": word},
+    )
+    for _ in range(4):
+        events = await ask(model)
+        assert stop_of(events).reason is reason and stop_of(events).raw == word
+    assert bool(calls_of(events)) is (reason is not StopReason.LENGTH)
+
+
+async def test_ways_to_give_the_script() -> None:
+    assert ScriptedModel().left == ScriptedModel([]).left == 0
+    assert text_of(await ask(ScriptedModel("hi"))) == "hi"
+    assert [c.name for c in calls_of(await ask(ScriptedModel({"name": "add"})))] == ["add"]
+    for model in (ScriptedModel("a", "b"), ScriptedModel(["a", "b"]), ScriptedModel(iter("ab"))):
+        assert model.left == 2 and text_of(await ask(model)) == "a"
+    with pytest.raises(TypeError, match="Item 0"):
+        ScriptedModel(7)  # type: ignore[arg-type]
+
+
+async def test_functions_of_the_request_or_of_nothing() -> None:
+    async def nothing() -> str:
+        return "nothing"
+
+    def may(asked: Request | None = None) -> str:
+        return "asked" if asked else "not asked"
+
+    def nested() -> Any:
+        return lambda asked: ProviderFailed("down") if asked else "up"
+
+    model = ScriptedModel(nothing, may, *(lambda n=n: str(n) for n in range(2)), nested)
+    assert [text_of(await ask(model)) for _ in range(4)] == ["nothing", "asked", "0", "1"]
+    with pytest.raises(ProviderFailed, match="down"):
+        await ask(model)
+
+
+async def test_exception_classes() -> None:
+    model = ScriptedModel(TimeoutError, ProviderFailed)
+    with pytest.raises(TimeoutError):
+        await ask(model)
+    with pytest.raises(TypeError, match=r"Item 1 .* write an instance: ProviderFailed"):
+        await ask(model)
+
+
+def test_helpers_refuse_what_they_would_have_to_guess() -> None:
+    for wrong in (lambda: call("a", {}, b=1), lambda: call("a", 1), lambda: call("a", {}, {})):  # type: ignore[arg-type]
+        with pytest.raises(TypeError, match="takes keywords, or one mapping"):
+            wrong()
+    with pytest.raises(TypeError, match="not 7"):
+        call(7)  # type: ignore[arg-type]
+    for wrong in (lambda: reply("a", "b"), lambda: reply(call("a"), "b")):  # type: ignore[assignment]
+        with pytest.raises(TypeError, match="'b' is not"):
+            wrong()
+
+
+def test_the_script_is_read_once() -> None:
+    arguments = {"a": 1}
+    model = ScriptedModel([{"name": "add", "arguments": arguments}])
+    arguments["a"] = 2
+    assert calls_of(anyio.run(ask, model))[0].raw == A1
+
+
+def test_everything_for_tests_is_exported() -> None:
+    names = "StopReason ToolCall Reply reply call ScriptedModel ManualClock ScriptExhausted"
+    assert set(names.split()) <= set(testing.__all__)

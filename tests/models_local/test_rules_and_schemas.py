@@ -20,7 +20,7 @@ from lorimer.models.local.constrain import (
     constraint_field,
     reduce_schema,
 )
-from lorimer.models.local.rules import Offer, files_named, offer
+from lorimer.models.local.rules import Offer, failed, files_named, offer
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -138,10 +138,33 @@ def test_tool_choice_is_obeyed(choice: str, tools: int, say: bool) -> None:
         ("It costs 3.50, e.g. at example.com", ()),
         ("call foo.bar() and mail me@host.org", ()),
         ("a.csv a.csv", ("a.csv",)),
+        ("What is in 'käse prices 2026.csv'?", ("käse prices 2026.csv",)),
+        ("see `data set.parquet` and x.csv", ("data set.parquet", "x.csv")),
+        (
+            'sum "my files/b c.csv", then „Aufträge März.csv“',
+            ("my files/b c.csv", "Aufträge März.csv"),
+        ),
+        ("It's in Tom's list.csv, isn't it?", ("list.csv",)),
     ],
 )
 def test_file_names_in_questions(question: str, found: tuple[str, ...]) -> None:
     assert files_named(question) == found
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "bad"),
+    [
+        ("run_python", "18", False),
+        ("run_python", "Traceback …\nKeyError: 'city'\n[exit code 1]", True),
+        ("run_python", "[exit code 0; nothing was printed: use print()]", True),
+        ("read_file", "a line that says\n[exit code 1]", False),
+        ("read_file", "", True),
+    ],
+)
+def test_a_program_that_failed_or_printed_nothing_has_not_answered(
+    name: str, text: str, bad: bool
+) -> None:
+    assert failed(ResultPart("c", name, (TextPart(text),), False, Outcome.DONE)) is bad
 
 
 HARD = [

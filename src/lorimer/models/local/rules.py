@@ -39,6 +39,9 @@ READER, COMPUTER = "read_file", "run_python"
 _FILE = re.compile(
     r"(?<![\w@:/.-])(?:~?[\w.-]*/)*[\w-][\w.-]*\.[A-Za-z][A-Za-z0-9]{0,4}\b(?![\w(/])"
 )
+_QUOTES = "\"'`\u201e\u201c\u201d\u201a\u2018\u2019\u00ab\u00bb"
+_QUOTED = re.compile(rf"[{_QUOTES}]([^{_QUOTES}\n]{{1,200}}\.\w{{1,8}})[{_QUOTES}]")
+_FAILING = re.compile(r"^\[exit code (?!0\])", re.M)
 _NOT_FILES = re.compile(r"^(?:e\.g|i\.e|etc|vs|www\..*|.*\.(?:com|org|net|io|eu|de|uk))$", re.I)
 _TABLES = (".csv", ".tsv")
 _CHANGES = re.compile(
@@ -74,15 +77,23 @@ class _Turn:
 
 
 def failed(result: ResultPart) -> bool:
-    """An error, or nothing at all: a program that printed nothing has not answered."""
+    """An error, or nothing at all: a program that printed nothing has not answered. Nor has one
+    that
+    failed: `run_python` gives what it printed as a result, with the exit code at the end."""
     text = "".join(part.text for part in result.content if isinstance(part, TextPart))
+    if result.name == COMPUTER and _FAILING.search(text):
+        return True
     return result.is_error or not text.strip()
 
 
 def files_named(question: str) -> tuple[str, ...]:
-    """The file names in a question, in order, each once: words with a dot and a short ending."""
-    found = (m[0] for m in _FILE.finditer(question))
-    return tuple(dict.fromkeys(name for name in found if not _NOT_FILES.match(name)))
+    """The file names in a question, in order, each once: words with a dot and a short ending; a
+    name with spaces is one where it stands in quotes."""
+    found = [(m.start(), m[1].strip()) for m in _QUOTED.finditer(question)]
+    rest = _QUOTED.sub(lambda m: " " * len(m[0]), question)
+    found += [(m.start(), m[0]) for m in _FILE.finditer(rest)]
+    names = (name for _, name in sorted(found))
+    return tuple(dict.fromkeys(name for name in names if not _NOT_FILES.match(name)))
 
 
 def offer(
