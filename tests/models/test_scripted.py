@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import cProfile
+import gc
 import pstats
 from typing import Any
 
@@ -151,10 +152,15 @@ def test_cost_of_a_request_does_not_grow_with_the_history() -> None:
 
         async def run() -> None:
             await collect(model.stream(asked))
-            profile.enable()
-            for _ in range(5):
-                await collect(model.stream(asked))
-            profile.disable()
+            gc.collect()
+            gc.disable()  # what other tests left behind may not be collected, and counted, here
+            try:
+                profile.enable()
+                for _ in range(5):
+                    await collect(model.stream(asked))
+                profile.disable()
+            finally:
+                gc.enable()
 
         anyio.run(run)
         return pstats.Stats(profile).total_calls  # type: ignore[attr-defined,no-any-return]
