@@ -13,7 +13,8 @@ from lorimer.core.calls import ToolCall
 from lorimer.core.messages import ReasoningPart
 from lorimer.core.usage import Usage
 from lorimer.models.protocol import StopReason
-from lorimer.models.scripted import CallForm, Item, Reply, ScriptedModel, ScriptExhausted
+from lorimer.models.script import CallForm, Item, Reply
+from lorimer.models.scripted import ScriptedModel, ScriptExhausted
 
 __all__ = [
     "Item",
