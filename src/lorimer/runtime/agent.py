@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from lorimer.core.clock import Clock, SystemClock
-from lorimer.core.decisions import Approval, ApprovalRequest, Approver, Policy
+from lorimer.core.decisions import Approval, ApprovalRequest, Approver, Assessor, Guard, Policy
 from lorimer.core.errors import ConfigError
 from lorimer.core.specs import ToolSpec
 from lorimer.models.protocol import Model, Settings
@@ -49,6 +49,9 @@ class Agent:
         approver: who answers when the policy asks: an `Approver`, or a function of the
             `ApprovalRequest` that returns a bool or an `Approval`. Without one such calls are
             refused.
+        guards: voices beside the policy; the strictest voice counts.
+        assessor: works out what a call would touch.
+        roots: folders besides the workspace that tools may work in.
         principal: on whose behalf; never taken from the model.
         store: a path, a store, or `None` for the default one (`lorimer.store.default_path`);
             `:memory:` for one that does not last.
@@ -69,6 +72,9 @@ class Agent:
         mode: str = "auto",
         policy: Policy | None = None,
         approver: Approver | Callable[[ApprovalRequest], Any] | None = None,
+        guards: Iterable[Guard] = (),
+        assessor: Assessor | None = None,
+        roots: Iterable[str | os.PathLike[str]] = (),
         principal: str | Principal = "user",
         store: str | os.PathLike[str] | SqliteStore | None = None,
         workspace: str | os.PathLike[str] | None = None,
@@ -81,6 +87,9 @@ class Agent:
         self.clock = clock or SystemClock()
         self.registry = Registry(tools)
         self.policy: Policy = policy or ModePolicy(mode)
+        self.guards = tuple(guards)
+        self.assessor = assessor
+        self.roots = tuple(Path(root).absolute() for root in roots)
         self.approver = _approver(approver)
         self.principal = Principal(principal) if isinstance(principal, str) else principal
         self.settings = settings or Settings()

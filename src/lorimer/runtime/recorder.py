@@ -14,6 +14,7 @@ from lorimer.core.errors import StoreError
 from lorimer.core.messages import Entry, Kind, ResultPart, TextPart
 from lorimer.core.watch import Warned
 from lorimer.models.protocol import Model
+from lorimer.runtime.conversation import SessionConversation
 from lorimer.runtime.reply import Reply, make_call_id, with_ids
 from lorimer.store.protocol import (
     AppendEntry,
@@ -37,6 +38,7 @@ class Recorder:
     """The half of a session that writes; `Session` is the other half."""
 
     trajectory: Trajectory
+    conversation: SessionConversation
     dispatcher: Dispatcher
 
     def __init__(self, agent: Agent, session_id: str) -> None:
@@ -168,9 +170,13 @@ class Recorder:
                 *before, AppendEntry(self._id, seq, entry, wire, rendering, actor), *changes
             )
         except asyncio.CancelledError:
-            self.trajectory.add(entry, rendering)  # it is on disk all the same
+            self._add(entry, rendering)  # it is on disk all the same
             raise
+        self._add(entry, rendering)
+
+    def _add(self, entry: Entry, rendering: bytes) -> None:
         self.trajectory.add(entry, rendering)
+        self.conversation.feed(entry)
 
     def _now(self) -> datetime:
         return self.agent.clock.now()

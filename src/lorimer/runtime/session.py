@@ -18,6 +18,7 @@ from lorimer.core.errors import LorimerError, SessionBusy, UsageFault
 from lorimer.core.ids import new_id
 from lorimer.core.messages import Entry, Kind
 from lorimer.models.protocol import Prefix
+from lorimer.runtime.conversation import SessionConversation
 from lorimer.runtime.loop import Run, finish, run_loop
 from lorimer.runtime.message import Message, message_parts
 from lorimer.runtime.recorder import Recorder, was_left
@@ -157,6 +158,8 @@ class Session(Recorder):
         self._ready(record, Prefix(record.system, specs, rendered), calls)
         form = self.model.profile.rendering
         made = self.trajectory.load(self.store.entries(self._id, form))
+        for entry in self.trajectory.entries:
+            self.conversation.feed(entry)
         if made:
             await self.store.commit(
                 *(AddRendering(self._id, seq, form, data) for seq, data in made)
@@ -170,6 +173,7 @@ class Session(Recorder):
         agent = self.agent
         self._record = record
         self.trajectory = Trajectory(self.model, prefix)
+        self.conversation = SessionConversation(agent.registry)
         around = Surroundings(
             session=self._id,
             principal=agent.principal,
@@ -179,6 +183,10 @@ class Session(Recorder):
             units=self._units,
             workspace=agent.workspace,
             scratch=agent.scratch,
+            roots=agent.roots,
+            assessor=agent.assessor,
+            guards=agent.guards,
+            conversation=self.conversation,
             approver=agent.approver,
             clock=agent.clock,
             views=SessionViews(calls),

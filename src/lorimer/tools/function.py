@@ -72,8 +72,16 @@ def tool(
     trust: Trust | str = Trust.USER_DATA,
     isolation: Isolation | str = Isolation.AUTO,
     path_arguments: Sequence[str] = (),
+    host_arguments: Sequence[str] = (),
+    command_argument: str = "",
+    sinks: Sequence[str] = (),
+    outbound: bool = False,
+    private: bool = False,
+    memory: bool = False,
+    confirm: bool = False,
     max_attempts: int = 3,
     group: str = "",
+    server: str = "",
 ) -> Callable[[Callable[..., Any]], Tool]: ...
 
 
@@ -124,7 +132,8 @@ def _make(function: Callable[..., Any], options: dict[str, Any]) -> Tool:
             options[option] = _enum(kind, options[option], option)
     if options.get("idempotency") is not None:
         options["idempotency"] = _enum(Idempotency, options["idempotency"], "idempotency")
-    for option in ("examples", "limits", "checks", "normalisers", "path_arguments"):
+    for option in ("examples", "limits", "checks", "normalisers", "path_arguments",
+                   "host_arguments", "sinks"):  # fmt: skip
         if option in options:
             options[option] = tuple(options[option])
     if options.get("budget", ...) is None:

@@ -13,7 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from lorimer.core.calls import Effects, Idempotency, Outcome, Refusal
+from lorimer.core.canonical import digest
 from lorimer.core.clock import Clock, SystemClock
+from lorimer.core.decisions import Traits
 from lorimer.core.errors import LorimerError, ToolDefinitionError
 from lorimer.core.specs import ToolSpec
 from lorimer.core.trust import Trust
@@ -272,6 +274,9 @@ class Tool:
             after another, also across sessions and processes.
         group: toolkit or server the tool belongs to.
         where: where the function runs, `AUTO` worked out.
+        path_arguments, host_arguments, command_argument, sinks, outbound, private, memory, confirm:
+            what decisions about a call rest on; see `lorimer.core.decisions.Traits`.
+        server: the MCP server it comes from.
     """
 
     name: str
@@ -296,11 +301,20 @@ class Tool:
     context_parameter: str | None = None
     convert: Callable[[Mapping[str, Any]], dict[str, Any]] | None = None
     path_arguments: tuple[str, ...] = ()
+    host_arguments: tuple[str, ...] = ()
+    command_argument: str = ""
+    sinks: tuple[str, ...] = ()
+    outbound: bool = False
+    private: bool = False
+    memory: bool = False
+    confirm: bool = False
     max_attempts: int = 3
     group: str = ""
+    server: str = ""
     spec: ToolSpec = field(init=False)
     where: Isolation = field(init=False)
     recovery: Idempotency = field(init=False)
+    traits: Traits = field(init=False, repr=False)
     validator: Any = field(init=False, repr=False)
     output_validator: Any = field(init=False, repr=False)
 
@@ -351,6 +365,7 @@ class Tool:
         put(self, "recovery", self.idempotency or (
             Idempotency.NATURAL if self.effects is Effects.READ else Idempotency.NONE))  # fmt: skip
         put(self, "spec", ToolSpec(self.name, text, schema, self.examples))
+        put(self, "traits", _traits(self))
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:
         """Call the function itself, without any station; for code that is not a model."""
@@ -380,6 +395,34 @@ class Tool:
         from lorimer.tools.function import tool
 
         return tool(**options)(function)
+
+
+def _traits(tool: Tool) -> Traits:
+    known = tool.input_schema.get("properties", {})
+    named = (*tool.path_arguments, *tool.host_arguments, *tool.sinks)
+    for name in (*named, *filter(None, (tool.command_argument,))):
+        if name not in known:
+            raise ToolDefinitionError(
+                f"Tool {tool.name!r} declares {name!r}, which is none of its arguments.",
+                next=f"Its arguments are: {', '.join(known) or 'none'}.",
+            )
+    told = json.dumps(
+        [tool.name, tool.spec.description, tool.input_schema, str(tool.effects)],
+        sort_keys=True, default=repr,
+    )  # fmt: skip
+    return Traits(
+        path_arguments=tuple(tool.path_arguments),
+        host_arguments=tuple(tool.host_arguments),
+        command_argument=tool.command_argument,
+        sinks=tuple(tool.sinks),
+        outbound=tool.outbound,
+        private=tool.private,
+        external=tool.trust is Trust.EXTERNAL,
+        memory=tool.memory,
+        confirm=tool.confirm,
+        server=tool.server,
+        definition=digest(told.encode()),
+    )
 
 
 def _where(tool: Tool) -> Isolation:

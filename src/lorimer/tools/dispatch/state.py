@@ -15,7 +15,16 @@ import anyio
 
 from lorimer.core.calls import Diff, Outcome, Refusal, ToolCall
 from lorimer.core.clock import Clock, SystemClock
-from lorimer.core.decisions import Approver, Decision, Policy
+from lorimer.core.decisions import (
+    Approver,
+    Assessor,
+    CallFacts,
+    Conversation,
+    Decision,
+    Guard,
+    NoConversation,
+    Policy,
+)
 from lorimer.core.messages import ImagePart, ResultPart, TextPart
 from lorimer.core.watch import Watcher
 from lorimer.store.protocol import CallRecord, Change, Store
@@ -49,6 +58,7 @@ class CallState:
     value: Any = None
     diffs: list[Diff] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    facts: CallFacts | None = None
     decision: Decision | None = None
     approved_by: str = ""
     operation_key: str = ""
@@ -91,6 +101,9 @@ class Surroundings:
         occurrences: started calls by (tool, digest of the arguments).
         failures: failures in a row by tool, in this run.
         same: by (tool, arguments): digest of the last result, and how often in a row it came.
+        roots: folders besides the workspace that the session may work in.
+        assessor: works out what a call would touch; `guards`: voices beside the policy.
+        conversation: what the session has seen, as far as decisions need it.
         grace_s: how long a stopped function may take to end before it is left behind.
         on_late: told when a function that was left behind ends after all.
     """
@@ -103,6 +116,10 @@ class Surroundings:
     units: Units
     workspace: Path
     scratch: Path | None = None
+    roots: tuple[Path, ...] = ()
+    assessor: Assessor | None = None
+    guards: tuple[Guard, ...] = ()
+    conversation: Conversation = field(default_factory=NoConversation)
     approver: Approver | None = None
     approval_timeout_s: float = 600.0
     clock: Clock = field(default_factory=SystemClock)
