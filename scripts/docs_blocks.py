@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -19,7 +20,7 @@ BLOCK = re.compile(r"<!-- block: (?P<command>[^\n]+?) -->\n.*?<!-- end -->", re.
 
 def output(command: str) -> str:
     """What `lorimer …` prints on a plain terminal of 90 columns."""
-    words = command.split()
+    words = shlex.split(command)
     assert words[0] == "lorimer", command
     with tempfile.TemporaryDirectory() as home:
         env = {
@@ -28,7 +29,7 @@ def output(command: str) -> str:
         }  # fmt: skip
         ended = subprocess.run(
             [sys.executable, "-c", "from lorimer.cli.main import main; main()", *words[1:]],
-            capture_output=True, text=True, env=env, check=False,
+            capture_output=True, text=True, env=env, check=False, cwd=ROOT,
         )  # fmt: skip
     if ended.returncode != 0:
         sys.exit(f"{command} ended with {ended.returncode}:\n{ended.stdout}{ended.stderr}")

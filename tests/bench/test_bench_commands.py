@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from lorimer.models.local.catalogue import is_present
+
 ROOT = Path(__file__).resolve().parents[2]
 STEPS = ("10", "100", "1000")
 
@@ -79,3 +81,23 @@ def test_wrong_steps_are_refused_with_a_message(wrong: str) -> None:
     )  # fmt: skip
     assert ended.returncode == 2
     assert "--steps" in ended.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.local_model
+def test_cache_gives_a_share_a_time_and_a_name_for_each_habit() -> None:
+    pytest.importorskip("xllamacpp", reason="the extra 'local' is not installed")
+    if not is_present("smollm2-135m"):
+        pytest.skip("smollm2-135m is not on this machine: lorimer models pull smollm2-135m")
+    names = ("lorimer", "dynamic_system", "shuffled_tools")
+    only = [word for name in names for word in ("--only", name)]
+    found = _run(
+        "bench/cache.py", "--json", "--model", "smollm2-135m", "--turns", "3", "--words", "8", *only
+    )  # fmt: skip
+    shares = found["prefix_tokens_from_cache"]
+    assert set(shares) == set(found["cpu_s_to_first_token"]) == set(names)
+    assert shares["lorimer"] >= 0.98
+    assert shares["dynamic_system"] < 0.5 and shares["shuffled_tools"] < 0.5
+    assert found["named"] == {
+        "lorimer": "none", "dynamic_system": "time_in_prefix", "shuffled_tools": "tools_reordered",
+    }  # fmt: skip

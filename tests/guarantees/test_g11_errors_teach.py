@@ -21,14 +21,14 @@ import pytest
 from pydantic import Field
 
 from lorimer.core.calls import Effects, Outcome, Refusal
-from lorimer.core.decisions import Approval, ApprovalRequest
+from lorimer.core.decisions import Approval, ApprovalRequest, Decision, Verdict
 from lorimer.core.errors import ToolDefinitionError
 from lorimer.core.messages import ImagePart, TextPart
 from lorimer.models.protocol import StopReason
 from lorimer.runtime.agent import Agent
 from lorimer.runtime.loop import Limits
 from lorimer.store import open_store
-from lorimer.store.protocol import StartCall
+from lorimer.store.protocol import SpendApproval, StartCall
 from lorimer.testing import ScriptedModel, call, reply
 from lorimer.tools.function import tool
 from lorimer.tools.tool import Limit, Tool, ToolContext, ToolError
@@ -92,6 +92,12 @@ async def look(how: str) -> Any:
 async def wire_money(amount: float, to: str) -> str:
     """Wire money."""
     return "wired"
+
+
+@tool(effects="irreversible", confirm=True)
+async def close_account(account: str) -> str:
+    """Close an account."""
+    return "closed"
 
 
 @tool(effects="write")
@@ -211,6 +217,33 @@ def _not_loaded(session: Any) -> None:
     session.dispatcher.around.unloaded = {"paint": 'Call load_tools(names=["paint"]) first.'}
 
 
+class Shifting:
+    """A policy that is another one once somebody has said yes."""
+
+    mode, digest = "auto", "one"
+
+    def decide(self, facts: Any) -> Decision:
+        return Decision(Verdict.ASK, "rule", "it cannot be undone")
+
+    @staticmethod
+    def yes(request: ApprovalRequest) -> bool:
+        Shifting.digest += " more"
+        return True
+
+
+def _taken(session: Any) -> None:
+    store = session.dispatcher.around.store
+    commit = store.commit
+
+    async def taken(*changes: Any) -> None:
+        for change in changes:
+            if isinstance(change, SpendApproval):
+                await commit(SpendApproval(change.id, change.session, "call_other"))
+        await commit(*changes)
+
+    store.commit = taken
+
+
 SAME = [call("look", how="text")] * 4
 FAILING = [call("look", how="raise")] * 4
 REJECTED = [call("wire_money", amount=n, to="x") for n in range(4)]
@@ -253,6 +286,11 @@ CASES: dict[str, Asked] = {
     "rejected": Asked(call("wire_money", amount=5, to="x"), approver=no),
     "nobody answers": Asked(call("wire_money", amount=5, to="x"), approver=never, act=_approval_time),
     "rejected too often": Asked(*REJECTED, approver=no),
+    "rejected before": Asked(*REJECTED[:1] * 2, approver=no),
+    "approved, but not for this": Asked(call("wire_money", amount=5, to="x"), policy=Shifting(), approver=Shifting.yes),
+    "approved, but used by another": Asked(call("wire_money", amount=5, to="x"), approver=Shifting.yes, act=_taken),
+    "in two phases, the first": Asked(call("close_account", account="a1"), tools=[close_account]),
+    "in two phases, a wrong token": Asked(call("close_account", account="a1", confirmation_token="c_1"), tools=[close_account]),
     # run
     "tool raises, reading": Asked(call("look", how="raise")),
     "tool raises, effect not known": Asked(call("send_mail", to="raise")),
@@ -360,6 +398,8 @@ class Odd:
 def steady(text: str) -> str:
     """`text` without what differs from run to run."""
     text = re.sub(r"0x[0-9a-f]+", "0x…", text)
+    text = re.sub(r"\b(a|c|call)_[0-9a-hjkmnp-tv-z]{26}(\.[0-9a-f]{16})?", r"\1_…", text)
+    text = re.sub(r"\d{4}-\d\d-\d\dT[\d:.]+Z", "TIME", text)
     text = re.sub(r"<function [\w.<>]*?(\w+) at 0x…>", r"<function \1>", text)
     text = re.sub(r"tests\.guarantees\.\w+|test_g11_errors_teach", "…", text)
     return re.sub(r"(after|took) \d+\.\d s", r"\1 N s", text)
@@ -422,7 +462,8 @@ async def test_each_message_says_what_was_wrong_and_what_to_do(name: str) -> Non
     assert "Traceback" not in json.dumps(error)
     if error["retryable"]:
         assert error.get("attempt", "").endswith("/3") or error["error"] in (
-            "unknown_tool", "not_loaded", "truncated", "interrupted",
+            "unknown_tool", "not_loaded", "truncated", "interrupted", "confirm_first",
+            "approval_void", "approval_spent",
         )  # fmt: skip
 
 

@@ -17,17 +17,18 @@ from typing import Any
 
 import pytest
 
+from lorimer.core.approvals import ApprovalState
 from lorimer.core.calls import Outcome
 from lorimer.core.errors import StoreError
 from lorimer.models.profiles import Profile
 from lorimer.runtime.agent import Agent
 from lorimer.store import open_store
-from lorimer.store.protocol import CorrectCall, PutBlob, Remark
+from lorimer.store.protocol import CloseApproval, CorrectCall, PutBlob, Remark
 from lorimer.store.verify import verify
 from lorimer.testing import ManualClock, ScriptedModel, call
 from lorimer.tools.function import tool
 
-TABLES = ("sessions", "entries", "renderings", "calls", "blobs", "audit")
+TABLES = ("sessions", "entries", "renderings", "calls", "blobs", "approvals", "audit")
 LARGE = "large " * 20_000
 
 
@@ -41,6 +42,25 @@ async def change(n: int) -> str:
 async def look(what: str) -> str:
     """Look at something."""
     return LARGE if what == "large" else "middle " * 3000
+
+
+@tool(effects="irreversible")
+async def give(n: int) -> str:
+    """Give something away."""
+    return f"gave {n}"
+
+
+async def approvals(store: Any) -> None:
+    """Requests in every state: used, rejected, open, void."""
+    answers = iter([True, False])
+    agent = Agent(ScriptedModel([call("give", n=1), call("give", n=2), "ok"]), [give], store=store,
+                  approver=lambda request: next(answers), clock=store.clock)  # fmt: skip
+    await agent.run("give")
+    alone = Agent(ScriptedModel([call("give", n=3), call("give", n=4), "ok"]), [give], store=store,
+                  clock=store.clock)  # fmt: skip
+    await alone.run("give")
+    waiting = store.approvals(state=ApprovalState.OPEN)
+    await store.commit(CloseApproval(waiting[0].id, ApprovalState.VOID, "changed"))
 
 
 def fill(path: Path) -> None:
@@ -72,6 +92,7 @@ def fill(path: Path) -> None:
             await again.send("on another wire")
         async with Agent(ScriptedModel(["hello"]), store=store).session() as second:
             await second.send("second")
+        await approvals(store)
         store.put_blob(b"\x00\xff small", "application/octet-stream")
         store.close()
 
@@ -136,7 +157,8 @@ def test_the_honest_store_is_clean_and_has_every_kind_of_row(copy: Path) -> None
     actions = {line.action for line in store.audit()}
     assert actions >= {
         "session.created", "entry.appended", "entry.rendered", "call.planned", "call.started",
-        "call.finished", "call.corrected", "blob.stored", "run.remarked",
+        "call.finished", "call.corrected", "blob.stored", "run.remarked", "approval.opened",
+        "approval.answered", "approval.spent", "approval.closed",
     }  # fmt: skip
     assert verify(store, expected_head=report.head).faults == ()
     assert verify(store, expected_head="0" * 63 + "1").faults
@@ -239,6 +261,9 @@ TAMPERING: dict[str, list[str]] = {
     "a rendering added": ["INSERT INTO renderings SELECT session, seq, 'another', bytes FROM renderings WHERE wire = 'scripted'"],
     "a call added": ["INSERT INTO calls SELECT session, id || 'x', entry_seq, position, tool, raw, state, planned_at, NULL, NULL, NULL, NULL, NULL, NULL, NULL FROM calls"],
     "a session added": ["INSERT INTO sessions SELECT id || 'x', created_at, principal, model, wire, system, tools, prefix, meta FROM sessions"],
+    "an approval added": ["INSERT INTO approvals SELECT id || 'x', session, root, kind, call, tool, principal, binding, digest, state, asked_at, expires_at, request, answered_at, answer, closed_at, closing FROM approvals"],
+    "a rejection made an approval": ["UPDATE approvals SET state = 'approved', answer = replace(answer, 'false', 'true') WHERE state = 'rejected'"],
+    "an approval given once more": ["UPDATE approvals SET state = 'approved', closed_at = NULL, closing = NULL WHERE state = 'spent'"],
     "two records swapped": [
         "UPDATE entries SET record = (SELECT e.record FROM entries e WHERE e.session = entries.session AND e.seq = 4 - entries.seq) WHERE seq IN (1, 3) AND session = (SELECT min(id) FROM sessions)",
     ],

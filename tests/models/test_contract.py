@@ -409,6 +409,23 @@ async def test_frozen_fragments_are_sent_byte_for_byte(wire: str) -> None:
     assert seen == [server.received[0].body]
 
 
+async def test_the_tap_of_a_request_sees_its_bytes_and_can_stop_it(wire: str) -> None:
+    seen: list[bytes] = []
+
+    def refuse(body: bytes) -> None:
+        raise RuntimeError("not this one")
+
+    with WireServer(wire, [Say("x"), Say("y")]) as server:
+        model = adapter(wire, server.base_url)
+        asked = request(model, [user("?")])
+        await collect(model.stream(replace(asked, tap=seen.append)))
+        with pytest.raises(RuntimeError):
+            await collect(model.stream(replace(asked, tap=refuse)))
+        await collect(model.stream(asked))  # a tap is for its own request only
+        await model.aclose()
+    assert [r.body for r in server.received] == [seen[0], seen[0]]
+
+
 async def test_a_tap_that_raises_stops_the_request(wire: str) -> None:
     def tap(body: bytes) -> None:
         raise InvalidRequest("no")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from lorimer.models.profiles import Price, families, known_models, profile_for
-from lorimer.models.usage_fields import cost_of, read_usage
+from lorimer.models.usage_fields import cost_of, read_usage, tells_cached
 
 
 @pytest.mark.parametrize(
@@ -90,6 +90,77 @@ from lorimer.models.usage_fields import cost_of, read_usage
             },
             (32, 0, 0, 103, 94),
         ),
+        (
+            "anthropic",
+            {
+                "input_tokens": 10,
+                "cache_read_input_tokens": 0,
+                "cache_creation_input_tokens": 30,
+                "cache_creation": {
+                    "ephemeral_5m_input_tokens": 20,
+                    "ephemeral_1h_input_tokens": 10,
+                },
+                "output_tokens": 5,
+            },
+            (40, 0, 30, 5, 0),
+        ),
+        (
+            "anthropic",
+            {
+                "input_tokens": 10,
+                "cache_creation": {
+                    "ephemeral_5m_input_tokens": 20,
+                    "ephemeral_1h_input_tokens": 10,
+                },
+                "output_tokens": 5,
+            },
+            (40, 0, 30, 5, 0),
+        ),
+        (
+            "openai",
+            {
+                "prompt_tokens": 2000,
+                "completion_tokens": 9,
+                "prompt_tokens_details": {"cached_tokens": 1024, "cache_write_tokens": 512},
+            },
+            (2000, 1024, 512, 9, 0),
+        ),
+        (
+            "deepseek",
+            {"prompt_cache_hit_tokens": 64, "prompt_cache_miss_tokens": 36},
+            (100, 64, 0, 0, 0),
+        ),
+        (
+            "moonshot",
+            {"prompt_tokens": 100, "prompt_tokens_details": {"cached_tokens": 32}},
+            (100, 32, 0, 0, 0),
+        ),
+        (
+            "xai",
+            {"prompt_tokens": 100, "prompt_tokens_details": {"cached_tokens": 48}},
+            (100, 48, 0, 0, 0),
+        ),
+        (
+            "vllm",
+            {"prompt_tokens": 100, "prompt_tokens_details": {"cached_tokens": 96}},
+            (100, 96, 0, 0, 0),
+        ),
+        (
+            "llamacpp",
+            {
+                "prompt_tokens": 100,
+                "completion_tokens": 5,
+                "timings": {"cache_n": 90, "prompt_n": 10},
+                "tokens_cached": 105,
+            },
+            (100, 90, 0, 5, 0),
+        ),
+        ("llamacpp", {"timings": {"cache_n": 90, "prompt_n": 10}}, (100, 90, 0, 0, 0)),
+        (
+            "llamacpp",
+            {"prompt_tokens": 50, "prompt_tokens_details": {"cached_tokens": 40}},
+            (50, 40, 0, 0, 0),
+        ),
         ("openai", {"prompt_tokens": True, "completion_tokens": "9"}, (0, 0, 0, 0, 0)),
         ("openai", {}, (0, 0, 0, 0, 0)),
     ],
@@ -106,6 +177,22 @@ def test_usage_of_each_provider(
         used.reasoning_tokens,
     ) == expected
     assert used.raw == raw and used.requests == 1
+
+
+@pytest.mark.parametrize(
+    ("family", "raw", "tells"),
+    [
+        ("openai", {"prompt_tokens_details": {"cached_tokens": 0}}, True),
+        ("openai", {"prompt_tokens_details": None}, False),
+        ("moonshot", {"cached_tokens": 0}, True),
+        ("ollama", {"prompt_tokens": 5}, False),
+        ("gemini", {"promptTokenCount": 5}, False),
+    ],
+)
+def test_a_counter_at_zero_is_not_a_counter_that_is_missing(
+    family: str, raw: dict[str, Any], tells: bool
+) -> None:
+    assert tells_cached(raw, profile_for(family)) is tells
 
 
 def test_a_cost_that_the_provider_tells_goes_before_our_price() -> None:

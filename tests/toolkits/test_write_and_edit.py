@@ -16,8 +16,8 @@ import pytest
 
 from lorimer.core.calls import Outcome
 from lorimer.toolkits.execution import replace
+from lorimer.toolkits.execution.checks import check_written
 from lorimer.toolkits.execution.edit_file import find_outcome
-from lorimer.toolkits.execution.syntax import check_syntax
 from lorimer.tools.tool import NOT_FOUND, EffectMark, ToolContext, ToolError
 
 pytestmark = pytest.mark.anyio
@@ -499,10 +499,12 @@ class TestFindOutcome:
     ],
 )  # fmt: skip
 async def test_syntax_is_looked_at_after_writing(
-    call: Call, context: ToolContext, name: str, content: str, found: str | None
-) -> None:
+    call: Call, context: ToolContext, monkeypatch: pytest.MonkeyPatch,
+    name: str, content: str, found: str | None,
+) -> None:  # fmt: skip
+    monkeypatch.setenv("LORIMER_WRITE_CHECKS", "parse")
     said = await call("write_file", path=name, content=content)
-    findings = check_syntax({"path": name}, said, context)
+    findings = await check_written({"path": name}, said, context)
     if found is None:
         assert findings == []
     else:

@@ -113,11 +113,19 @@ async def test_an_approver_that_fails_approves_nothing() -> None:
     assert "no terminal" in end.result
 
 
-async def test_after_three_rejections_in_a_row_nobody_is_asked_any_more() -> None:
-    person = Person(False, False, False)
+async def test_after_three_rejections_in_a_row_the_person_is_asked_whether_to_go_on() -> None:
+    person = Person(False, False, False, False)
     ends = await run(person, 1, 2, 3, 4)
     assert [e.code for e in ends] == ["rejected"] * 3 + ["breaker_open"]
-    assert len(person.asked) == 3 and not acted
+    assert [r.kind for r in person.asked] == ["call"] * 3 + ["breaker"] and not acted
+    assert "3 decisions were rejections" in person.asked[-1].reason
+
+
+async def test_after_the_breaker_was_closed_the_call_itself_is_asked() -> None:
+    person = Person(False, False, False, True, True)
+    ends = await run(person, 1, 2, 3, 4)
+    assert [e.code for e in ends] == ["rejected"] * 3 + [""]
+    assert [r.kind for r in person.asked][-2:] == ["breaker", "call"] and acted == [4]
 
 
 async def test_an_approval_closes_the_breaker_again() -> None:

@@ -7,7 +7,23 @@ import sys
 
 import typer
 
-from lorimer.cli import audit, chat, guarantees, models, prompt, resume, run, sessions, tools
+from lorimer.cli import (
+    approvals,
+    audit,
+    cache,
+    chat,
+    guarantees,
+    models,
+    policy,
+    prompt,
+    resume,
+    run,
+    sandbox,
+    secrets,
+    sessions,
+    tools,
+    trust,
+)
 from lorimer.core.errors import LorimerError
 
 app = typer.Typer(
@@ -27,7 +43,13 @@ app.add_typer(sessions.app, name="sessions")
 app.add_typer(tools.app, name="tools")
 app.add_typer(models.app, name="models")
 app.add_typer(prompt.app, name="prompt")
+app.add_typer(cache.app, name="cache")
+app.add_typer(policy.app, name="policy")
 app.add_typer(audit.app, name="audit")
+app.add_typer(approvals.app, name="approvals")
+app.add_typer(secrets.app, name="secrets")
+app.add_typer(trust.app, name="trust")
+app.add_typer(sandbox.app, name="sandbox")
 app.command("guarantees")(guarantees.guarantees)
 
 

@@ -14,7 +14,9 @@ from lorimer.cli.run import (
     MaxTime,
     Mode,
     Model,
+    PolicyFiles,
     StorePath,
+    StrictCache,
     Tools,
     Unsandboxed,
     Wait,
@@ -40,6 +42,7 @@ def chat(
     model: Model = None,
     tools: Tools = None,
     mode: Mode = "ask",
+    policy: PolicyFiles = None,
     yes: Yes = False,
     folder: Folder = Path("."),
     store: StorePath = None,
@@ -47,16 +50,19 @@ def chat(
     max_cost: MaxCost = None,
     max_time: MaxTime = None,
     allow_unsandboxed: Unsandboxed = False,
+    strict_cache: StrictCache = False,
     wait: Wait = False,
 ) -> int:
     """Talk with the model in this terminal; it may use tools in the folder.
 
     Everything is recorded as it happens: leave at any time and come back with --session ID.
     """
+    from lorimer.cli.asking import TerminalApprover
     from lorimer.cli.execute import run_async
-    from lorimer.cli.setup import choose_model, choose_tools
-    from lorimer.cli.terminal import Screen, TerminalApprover, can_ask
+    from lorimer.cli.setup import choose_model, choose_tools, for_model
+    from lorimer.cli.terminal import Screen, can_ask
     from lorimer.runtime.agent import Agent
+    from lorimer.safety.secrets.stored import StoredVault
 
     if not can_ask():
         raise UsageFault(
@@ -67,10 +73,14 @@ def chat(
     async def work() -> int:
         chosen_tools = choose_tools(tools, allow_unsandboxed=allow_unsandboxed)
         chosen = choose_model(model, yes=yes, say=screen.line)
+        chosen_tools = for_model(
+            chosen, chosen_tools, asked=tools, allow_unsandboxed=allow_unsandboxed
+        )
         agent = Agent(
             chosen, chosen_tools, mode=mode, store=store, workspace=folder,
             approver=TerminalApprover(screen), watch=screen,
-            limits=make_limits(max_steps, max_cost, max_time),
+            limits=make_limits(max_steps, max_cost, max_time), secrets=StoredVault(),
+            policy_files=policy or (), strict_cache=strict_cache,
         )  # fmt: skip
         try:
             async with agent, agent.session(session_id, wait_s=None if wait else 1.0) as session:

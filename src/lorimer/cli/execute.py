@@ -19,12 +19,14 @@ if TYPE_CHECKING:
 
 _CODES = {
     "answered": 0, "cancelled": 130, "max_steps": 7, "max_cost": 7, "max_time": 7, "failures": 7,
+    "breaker": 7,
 }  # fmt: skip
 _WORDS = {
     "max_steps": "the limit of steps (--max-steps) was reached",
     "max_cost": "the limit of cost (--max-cost) was reached",
     "max_time": "the limit of time (--max-time) was reached",
     "failures": "too many calls in a row failed",
+    "breaker": "too many calls were rejected, and nobody said that it may go on",
     "length": "the answer was cut off at the output limit",
     "refusal": "the model refused to answer",
     "empty": "the model gave no answer",

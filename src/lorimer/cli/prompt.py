@@ -92,13 +92,13 @@ async def _measure(
 
 def _specs(names: str) -> list[ToolSpec]:
     from lorimer.core.errors import UsageFault
-    from lorimer.toolkits import default_tools
+    from lorimer.toolkits import all_tools, default_tools
 
-    known = {tool.name: tool.spec for tool in default_tools()}
+    known = {tool.name: tool.spec for tool in all_tools()}
     wanted = [name.strip() for name in names.split(",") if name.strip()]
     unknown = [name for name in wanted if name not in known]
     if unknown:
         raise UsageFault(
             f"No tool is called {', '.join(unknown)}.", next=f"Use some of: {', '.join(known)}"
         )
-    return [known[name] for name in wanted or known]
+    return [known[name] for name in wanted or [tool.name for tool in default_tools()]]

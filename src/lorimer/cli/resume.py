@@ -7,13 +7,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lorimer.cli.run import (
+    ApprovalWait,
     AsJson,
     MaxCost,
     MaxSteps,
     MaxTime,
     Model,
+    PolicyFiles,
     Quiet,
     StorePath,
+    StrictCache,
     Unsandboxed,
     Wait,
     Yes,
@@ -48,6 +51,7 @@ def resume(
     mode: Annotated[
         str | None, typer.Option("--mode", help=MODE_HELP + " Default: the session's own.")
     ] = None,
+    policy: PolicyFiles = None,
     as_json: AsJson = False,
     yes: Yes = False,
     store: StorePath = None,
@@ -56,17 +60,21 @@ def resume(
     max_time: MaxTime = None,
     quiet: Quiet = False,
     allow_unsandboxed: Unsandboxed = False,
+    strict_cache: StrictCache = False,
     wait: Wait = False,
+    approval_wait: ApprovalWait = 0.0,
 ) -> int:
     """Go on where a session stopped: by a crash, an error, a limit or Ctrl-C.
 
     Calls that had started are not repeated unless that is safe: what cannot be known is told to the
     model as unknown. Use `lorimer run --session ID "…"` to say something new in it.
     """
+    from lorimer.cli.asking import TerminalApprover
     from lorimer.cli.execute import run_async, show, with_signals
     from lorimer.cli.setup import choose_model, choose_tools
-    from lorimer.cli.terminal import Screen, TerminalApprover, can_ask
+    from lorimer.cli.terminal import Screen, can_ask
     from lorimer.runtime.agent import Agent
+    from lorimer.safety.secrets.stored import StoredVault
     from lorimer.store import open_store
 
     screen = Screen(quiet=quiet, stream=False if as_json else None)
@@ -84,10 +92,14 @@ def resume(
                     choose_tools(tools or own, allow_unsandboxed=allow_unsandboxed),
                     mode=mode or str(record.meta.get("mode", "ask")),
                     store=opened,
+                    strict_cache=strict_cache,
                     workspace=workspace,
                     approver=TerminalApprover(screen) if can_ask() and not as_json else None,
+                    approval_wait_s=approval_wait,
                     limits=make_limits(max_steps, max_cost, max_time),
                     watch=screen,
+                    policy_files=policy or (),
+                    secrets=StoredVault(),
                 )
                 async with agent.session(record.id, wait_s=None if wait else 2.0) as session:
                     result = await with_signals(session, session.resume, screen)

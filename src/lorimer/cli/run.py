@@ -27,7 +27,26 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Only the answer.")]
 Unsandboxed = Annotated[
     bool,
     typer.Option(
-        "--allow-unsandboxed", help="Let run_python run without a sandbox where there is none."
+        "--allow-unsandboxed", help="Let programs run without a sandbox where there is none."
+    ),
+]
+PolicyFiles = Annotated[
+    list[Path] | None,
+    typer.Option("--policy", help="One more policy file (`lorimer policy --help`); repeatable."),
+]
+ApprovalWait = Annotated[
+    float,
+    typer.Option(
+        "--approval-wait",
+        min=0,
+        help="Without a terminal: seconds to wait for an answer by `lorimer approvals`.",
+    ),
+]
+StrictCache = Annotated[
+    bool,
+    typer.Option(
+        "--strict-cache",
+        help="Refuse to send a request that breaks the prompt cache (`lorimer cache --help`).",
     ),
 ]
 Wait = Annotated[bool, typer.Option("--wait", help="Wait while another process has the session.")]
@@ -40,6 +59,7 @@ def run(
     model: Model = None,
     tools: Tools = None,
     mode: Mode = "ask",
+    policy: PolicyFiles = None,
     as_json: AsJson = False,
     yes: Yes = False,
     session_id: Annotated[
@@ -58,6 +78,8 @@ def run(
     quiet: Quiet = False,
     allow_unsandboxed: Unsandboxed = False,
     wait: Wait = False,
+    approval_wait: ApprovalWait = 0.0,
+    strict_cache: StrictCache = False,
 ) -> int:
     """Ask a question or give a task; the model may use tools in the folder.
 
@@ -72,9 +94,10 @@ def run(
     Exit codes: 0 answered, 2 wrong use, 3 no full answer, 4 model failed, 5 store failed, 6 session
     in use, 7 limit reached, 130 stopped.
     """
+    from lorimer.cli.asking import TerminalApprover
     from lorimer.cli.execute import run_async, show, with_signals
-    from lorimer.cli.setup import choose_model, choose_tools, read_message
-    from lorimer.cli.terminal import Screen, TerminalApprover, can_ask
+    from lorimer.cli.setup import choose_model, choose_tools, for_model, read_message
+    from lorimer.cli.terminal import Screen, can_ask
 
     message = read_message(question or [])
     screen = Screen(quiet=quiet, stream=False if as_json or show_tokens else None)
@@ -82,11 +105,15 @@ def run(
     async def work() -> int:
         from lorimer.runtime.agent import Agent
         from lorimer.safety.policy import ModePolicy
+        from lorimer.safety.secrets.stored import StoredVault
 
         ModePolicy(mode)
         limits, workspace = make_limits(max_steps, max_cost, max_time), _folder(folder)
         chosen_tools = choose_tools(tools, allow_unsandboxed=allow_unsandboxed)
         chosen = choose_model(model, yes=yes, say=screen.line)
+        chosen_tools = for_model(
+            chosen, chosen_tools, asked=tools, allow_unsandboxed=allow_unsandboxed
+        )
         if show_tokens:
             watch_tokens(chosen)
         approver = TerminalApprover(screen) if can_ask() and not as_json else None
@@ -96,12 +123,13 @@ def run(
             and any(str(t.effects) != "read" for t in chosen_tools)
         ):
             screen.line(
-                "No terminal to ask at: calls that change something will be refused (--mode auto "
-                "allows them)."
+                "No terminal to ask at: calls that change something are kept as requests, for "
+                "`lorimer approvals` (--mode auto allows them)."
             )
         agent = Agent(
             chosen, chosen_tools, mode=mode, store=store, workspace=workspace, system=system,
-            approver=approver, limits=limits, watch=screen,
+            approver=approver, approval_wait_s=approval_wait, limits=limits, watch=screen,
+            secrets=StoredVault(), policy_files=policy or (), strict_cache=strict_cache,
         )  # fmt: skip
         try:
             async with agent:

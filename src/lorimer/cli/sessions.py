@@ -157,6 +157,7 @@ def export(
 def _lines(store: SqliteStore, session_id: str) -> Iterator[str]:
     from dataclasses import asdict
 
+    from lorimer.cli.asking import record_json
     from lorimer.core.clock import to_rfc3339
     from lorimer.store.rows import to_text
 
@@ -175,6 +176,9 @@ def _lines(store: SqliteStore, session_id: str) -> Iterator[str]:
         for key, value in asdict(call).items():
             plain[key] = to_rfc3339(value) if hasattr(value, "tzinfo") else value
         yield to_text({"type": "call", **plain})
+    now = store.clock.now()
+    for approval in store.approvals(session_id):
+        yield to_text({"type": "approval", **record_json(approval, now, whole=True)})
     for line in store.audit(session_id):
         yield to_text({"type": "audit", **asdict(line)})
 

@@ -21,8 +21,9 @@ MODEL_HELP = (
     "a GGUF file, or a URL. Default: a key in the environment, else Ollama, else the local default."
 )
 TOOLS_HELP = (
-    "Tools, separated by commas: names (`lorimer tools list`), `all`, `none`, a Python file with "
-    "@tool functions, or `module:name`."
+    "Tools, separated by commas: names (`lorimer tools list`), groups (`files`, `shell`, `code`), "
+    "`all`, `none`, a Python file with @tool functions, or `module:name`. Default: files, Python "
+    "and shell; for local models files and Python."
 )
 MODE_HELP = (
     "`plan` only reads; `ask` asks before changes; `auto` changes inside the folder; `trusted` all."
@@ -69,15 +70,17 @@ def _download(name: str, *, yes: bool, why: str) -> None:
 
 
 def choose_tools(text: str | None, *, allow_unsandboxed: bool) -> list[Tool]:
-    """The tools of `--tools`.
+    """The tools of `--tools`; without it the usual ones (see `for_model`).
 
     Raises:
         LorimerError: when a name, file or module has no such tool.
     """
-    from lorimer.toolkits import default_tools, toolset
+    from lorimer.toolkits import all_tools, toolset, usual_tools
 
-    if text is None or text == "all":
-        return default_tools(allow_unsandboxed=allow_unsandboxed)
+    if text is None:
+        return usual_tools(allow_unsandboxed=allow_unsandboxed)
+    if text == "all":
+        return all_tools(allow_unsandboxed=allow_unsandboxed)
     if text == "none":
         return []
     out: list[Tool] = []
@@ -93,6 +96,18 @@ def choose_tools(text: str | None, *, allow_unsandboxed: bool) -> list[Tool]:
         else:
             out += toolset([piece], allow_unsandboxed=allow_unsandboxed)
     return out
+
+
+def for_model(
+    model: Model, tools: list[Tool], *, asked: str | None, allow_unsandboxed: bool
+) -> list[Tool]:
+    """`tools`, or fewer when nobody `asked` for some: a local model reads every word of a tool on
+    this machine, and chooses better among few."""
+    from lorimer.toolkits import default_tools
+
+    if asked is None and model.profile.wire == "local":
+        return default_tools(allow_unsandboxed=allow_unsandboxed)
+    return tools
 
 
 def _tools_in(found: Any, where: str) -> list[Tool]:

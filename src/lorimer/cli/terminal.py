@@ -11,13 +11,11 @@ from collections.abc import Mapping
 from typing import Any, TextIO
 
 from lorimer.core.calls import Outcome
-from lorimer.core.decisions import Approval, ApprovalRequest
-from lorimer.core.watch import CallBegan, CallEnded, CallOutput, Warned
+from lorimer.core.watch import Alert, CallBegan, CallEnded, CallOutput, Warned
 from lorimer.models.protocol import Discarded, Progress, ReasoningDelta, TextDelta
 
 _SHOWN = 100
 _PLAIN_PROGRESS_S = 5.0
-_QUESTION = "Run it? y = yes, n = no, or say why not: "
 _HIDDEN = {0x200B, 0x200C, 0x200D, 0x2060, 0xFEFF, *range(0x202A, 0x202F), *range(0x2066, 0x206A)}
 
 
@@ -99,6 +97,8 @@ class Screen:
                     self._progress(safe(last)[:_SHOWN])
             case CallEnded():
                 self._ended(event)
+            case Alert(message=message):
+                self.line(f"{self._paint('!', 33)} alert: {safe(message)}")
             case Warned(message):
                 self.line(f"{self._paint('!', 33)} {safe(message)}")
             case Discarded(reason, attempt, of):
@@ -173,42 +173,6 @@ class Screen:
             self.out.write("\n")
             self.out.flush()
             self._midline = False
-
-
-class TerminalApprover:
-    """Asks the person at the terminal about one exact call; the whole call is shown. Enter alone
-    decides nothing."""
-
-    def __init__(self, screen: Screen) -> None:
-        self._screen = screen
-
-    async def ask(self, request: ApprovalRequest) -> Approval:
-        from prompt_toolkit import PromptSession
-        from prompt_toolkit.output import create_output
-
-        screen, facts = self._screen, request.facts
-        screen.line("")
-        screen.line(f"The model wants to call {facts.tool} ({facts.effects}): {request.reason}.")
-        for name, value in facts.arguments.items():
-            if isinstance(value, str) and ("\n" in value or len(value) > 60):
-                screen.line(f"  {name}: ({len(value)} characters)")
-                for row in value.split("\n"):
-                    screen.line(f"    | {safe(row)}")
-            else:
-                screen.line(f"  {name}: {safe(json.dumps(value, ensure_ascii=False))}")
-        screen.line(f"  in: {safe(facts.cwd)}")
-        session: PromptSession[str] = PromptSession(output=create_output(stdout=sys.stderr))
-        while True:
-            try:
-                answer = (await session.prompt_async(_QUESTION, handle_sigint=False)).strip()
-            except (EOFError, KeyboardInterrupt):
-                return Approval(False, "the person at the terminal", "no answer")
-            if answer.lower() in ("y", "yes"):
-                return Approval(True, "the person at the terminal")
-            if answer.lower() in ("n", "no"):
-                return Approval(False, "the person at the terminal")
-            if answer:
-                return Approval(False, "the person at the terminal", answer)
 
 
 def can_ask() -> bool:

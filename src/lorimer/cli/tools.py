@@ -18,7 +18,7 @@ Name = Annotated[str, typer.Argument(help="The tool's name.")]
 def _chosen(tools: str | None, allow_unsandboxed: bool = False) -> list[Any]:
     from lorimer.cli.setup import choose_tools
 
-    return choose_tools(tools, allow_unsandboxed=allow_unsandboxed)
+    return choose_tools(tools or "all", allow_unsandboxed=allow_unsandboxed)
 
 
 def _one(name: str, tools: str | None, allow_unsandboxed: bool = False) -> Any:
@@ -113,20 +113,24 @@ def call_tool(
 
     Exit code 0 when the call was done, 1 when not.
     """
+    from lorimer.cli.asking import TerminalApprover
     from lorimer.cli.execute import emit, run_async, with_signals
-    from lorimer.cli.terminal import Screen, TerminalApprover, can_ask
+    from lorimer.cli.terminal import Screen, can_ask
     from lorimer.core.calls import Outcome
     from lorimer.models.scripted import ScriptedModel
     from lorimer.runtime.agent import Agent
+    from lorimer.safety.secrets.stored import StoredVault
 
     one = _one(name, tools, allow_unsandboxed)
     screen = Screen(quiet=as_json, stream=False)
 
     async def work() -> int:
+        given = _chosen(tools, allow_unsandboxed) if one.calls_tools else [one]
         by_hand = ScriptedModel([{"name": one.name, "arguments": arguments}, "done"])
         agent = Agent(
-            by_hand, [one], mode=mode, store=store, workspace=folder, system="A call by hand.",
+            by_hand, given, mode=mode, store=store, workspace=folder, system="A call by hand.",
             approver=TerminalApprover(screen) if can_ask() and not as_json else None, watch=screen,
+            secrets=StoredVault(),
         )  # fmt: skip
         async with agent, agent.session() as session:
             result = await with_signals(

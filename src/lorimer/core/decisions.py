@@ -26,12 +26,14 @@ class Verdict(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Decision:
     """What the policy says, by which rule, and why. `next` tells the model what it can do
-    instead."""
+    instead. `review` (with `ask`): a reviewer's approval is enough; without a reviewer a person is
+    asked."""
 
     verdict: Verdict
     rule: str
     reason: str
     next: str = ""
+    review: bool = False
 
 
 def strictest(decisions: Sequence[Decision]) -> Decision:
@@ -56,6 +58,12 @@ class Traits:
         confirm: irreversible in two phases: the first call only shows and gives a token.
         server: the MCP server the tool comes from; empty for none.
         definition: digest of what the model was told of the tool.
+        runs_code: it runs code that it is given (contained by the sandbox, but not known).
+        confined: it opens its path arguments inside the session's roots only and refuses protected
+            names itself (`lorimer.safety.paths`): asking about those would lead nowhere.
+        secrets: names of the secrets that it may use, whatever the user's own list says.
+        targets: arguments that say which thing is made or changed (id, title, file name); after
+            outside content was read, their values must be what the user meant.
     """
 
     path_arguments: tuple[str, ...] = ()
@@ -69,6 +77,10 @@ class Traits:
     confirm: bool = False
     server: str = ""
     definition: str = ""
+    runs_code: bool = False
+    confined: bool = False
+    secrets: tuple[str, ...] = ()
+    targets: tuple[str, ...] = ()
 
 
 class Conversation(Protocol):
@@ -170,6 +182,7 @@ class ApprovalRequest:
         news: what is new since the last approved call of this tool.
         remember_rule: the rule that "approve for this session" would make; empty when there is
             none.
+        kind: `call`, or `breaker`: whether to go on at all after many rejections.
     """
 
     call_id: str
@@ -182,6 +195,7 @@ class ApprovalRequest:
     news: str = ""
     remember_rule: str = ""
     expires_at: datetime | None = None
+    kind: str = "call"
 
 
 @dataclass(frozen=True, slots=True)

@@ -177,3 +177,35 @@ class Cancelled(LorimerError):
 
 class SandboxUnavailable(LorimerError):
     """The wanted sandbox level cannot be had here; nothing was run."""
+
+
+class ApprovalError(LorimerError):
+    """An approval request cannot be answered or used that way; nothing was changed."""
+
+    exit_code = 8
+
+
+class UnknownApproval(ApprovalError):
+    """No approval request has this id."""
+
+    exit_code = 2
+
+
+class AlreadyAnswered(ApprovalError):
+    """Somebody answered first, or it was closed: the first answer counts."""
+
+
+class ApprovalExpired(ApprovalError):
+    """The answer, or the use, comes after the deadline."""
+
+
+class ApprovalSpent(ApprovalError):
+    """It was used already, or somebody else used it at the same moment."""
+
+
+class ApprovalVoid(ApprovalError):
+    """What it was bound to is not what it is used for."""
+
+
+class WrongPrincipal(ApprovalError):
+    """Whoever answers may not: only the session's principal or an approver may."""

@@ -73,8 +73,11 @@ class EventSource:
         self._client: httpx2.AsyncClient | None = None
         self._loop: EventLoopToken | None = None
 
-    async def events(self, path: str, body: bytes) -> AsyncGenerator[SseEvent]:
-        """POST `body`, yield what comes. Closing the generator closes the connection.
+    async def events(
+        self, path: str, body: bytes, tap: Tap | None = None
+    ) -> AsyncGenerator[SseEvent]:
+        """POST `body`, yield what comes. Closing the generator closes the connection. `tap` is for
+        this request only, beside the one for all.
 
         Raises:
             ModelError: the class says what went wrong; a clean end of the stream raises nothing,
@@ -83,8 +86,9 @@ class EventSource:
         import httpx2
 
         _check_key(self._peer)
-        if self.tap is not None:
-            self.tap(body)
+        for one in (self.tap, tap):
+            if one is not None:
+                one(body)
         begun = False
         decoder = SseDecoder()
         try:

@@ -7,7 +7,7 @@ later request. `stream` sends a request and yields what the model writes, as it 
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Protocol
@@ -154,12 +154,14 @@ class Prefix:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One request: `fragments[i]` is the frozen rendering of `entries[i]`."""
+    """One request: `fragments[i]` is the frozen rendering of `entries[i]`. `tap` is called with
+    the exact bytes of the prompt before they are sent; what it raises stops the request."""
 
     prefix: Prefix
     entries: Sequence[Entry]
     fragments: Sequence[bytes]
     settings: Settings
+    tap: Callable[[bytes], None] | None = None
 
 
 class Model(Protocol):

@@ -129,6 +129,8 @@ class ScriptedModel:
         Raises:
             ScriptExhausted: when the script is at its end.
         """
+        if request.tap is not None:
+            request.tap(b"".join((request.prefix.rendered, *request.fragments)))
         request = Request(
             request.prefix, _Seen(request.entries), _Seen(request.fragments), request.settings
         )

@@ -18,7 +18,9 @@ def read_usage(raw: Mapping[str, Any], profile: Profile) -> Usage:
     """The provider's usage object `raw` in our fields, with the cost by the profile's price.
 
     A field of the profile is a sum of terms joined by `+`; a term is one JSON pointer (RFC 6901),
-    or several joined by `|`, of which the first that is present counts. What is absent counts 0.
+    or several joined by `|`, of which the first that is present counts. What stands between two
+    `|` may be several pointers joined by `&`: added, as far as they are present. What is absent
+    counts 0.
     """
     counts = {
         ours: _count(raw, expression)
@@ -53,34 +55,60 @@ def cost_of(usage: Usage, price: Price) -> Decimal:
     return total / _MILLION
 
 
+_Pointer = tuple[str, ...]
+
+
+def tells_cached(raw: Mapping[str, Any], profile: Profile) -> bool:
+    """Whether `raw` has a counter of cached tokens at all: without one, 0 means unknown."""
+    return any(
+        _number(raw, pointer) is not None
+        for alternatives in _terms(profile.usage_fields.get("cached_tokens", ""))
+        for pointers in alternatives
+        for pointer in pointers
+    )
+
+
 @lru_cache(maxsize=256)
-def _terms(expression: str) -> tuple[tuple[tuple[str, ...], ...], ...]:
+def _terms(expression: str) -> tuple[tuple[tuple[_Pointer, ...], ...], ...]:
+    """Terms, of alternatives, of pointers that are added."""
     return tuple(
         tuple(
-            tuple(
-                step.replace("~1", "/").replace("~0", "~")
-                for step in pointer.strip().removeprefix("/").split("/")
-            )
-            for pointer in term.split("|")
+            tuple(_steps(pointer) for pointer in alternative.split("&"))
+            for alternative in term.split("|")
         )
         for term in expression.split("+")
+    )
+
+
+def _steps(pointer: str) -> _Pointer:
+    return tuple(
+        step.replace("~1", "/").replace("~0", "~")
+        for step in pointer.strip().removeprefix("/").split("/")
     )
 
 
 def _count(raw: Mapping[str, Any], expression: str) -> int:
     total = 0
     for alternatives in _terms(expression):
-        for pointer in alternatives:
-            value = _at(raw, pointer)
-            if isinstance(value, int | float) and not isinstance(value, bool):
-                total += int(value)
+        for pointers in alternatives:
+            found = [_number(raw, pointer) for pointer in pointers]
+            present = [number for number in found if number is not None]
+            if present:
+                total += sum(present)
                 break
     return total
 
 
+def _number(raw: Mapping[str, Any], pointer: _Pointer) -> int | None:
+    value = _at(raw, pointer)
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return int(value)
+    return None
+
+
 def _told_cost(raw: Mapping[str, Any], expression: str) -> Decimal | None:
     for alternatives in _terms(expression) if expression else ():
-        for pointer in alternatives:
+        for pointer, *_ in alternatives:
             value = _at(raw, pointer)
             if isinstance(value, int | float | str) and not isinstance(value, bool):
                 try:

@@ -147,7 +147,7 @@ class WireModel(ABC):
         reader = self._reader()
         start = monotonic()
         first_s: float | None = None
-        async with aclosing(self._http.events(self._path(), body)) as events:
+        async with aclosing(self._http.events(self._path(), body, request.tap)) as events:
             async for event in events:
                 for out in reader.feed(event):
                     if first_s is None:

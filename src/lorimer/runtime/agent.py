@@ -3,26 +3,46 @@
 from __future__ import annotations
 
 import inspect
+import logging
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from lorimer.core.clock import Clock, SystemClock
-from lorimer.core.decisions import Approval, ApprovalRequest, Approver, Assessor, Guard, Policy
+from lorimer.core.decisions import (
+    Approval,
+    ApprovalRequest,
+    Approver,
+    Assessor,
+    Guard,
+    Policy,
+    Reviewer,
+    Sidecar,
+)
 from lorimer.core.errors import ConfigError
 from lorimer.core.specs import ToolSpec
+from lorimer.core.watch import Warned
 from lorimer.models.protocol import Model, Settings
+from lorimer.runtime.alerts import Thresholds
+from lorimer.runtime.cache_watch import check_strict
 from lorimer.runtime.loop import Limits
 from lorimer.runtime.message import Message
 from lorimer.runtime.results import RunResult
 from lorimer.runtime.session import Session
-from lorimer.safety.policy import ModePolicy
+from lorimer.safety.effects import CallAssessor
+from lorimer.safety.injection.guards import InjectionGuard
+from lorimer.safety.injection.settings import InjectionSettings
+from lorimer.safety.policy import load_policy
+from lorimer.safety.secrets.keeper import SecretKeeper, secrets_note
+from lorimer.safety.secrets.logs import guard_logs
 from lorimer.store import open_store
 from lorimer.tools.registry import Registry
 from lorimer.tools.tool import Principal, Tool
 
 if TYPE_CHECKING:
+    from lorimer.runtime.telemetry import Telemetry
+    from lorimer.safety.secrets.vault import Vault
     from lorimer.store.sqlite import SqliteStore
 
 DEFAULT_SYSTEM = """\
@@ -45,12 +65,26 @@ class Agent:
         system: the system prompt; `None` for the default one (short for local models).
         mode: `plan`, `ask`, `auto` or `trusted` (`lorimer.safety.policy`). The default `auto` runs
             the tools you hand over, except irreversible ones, which are asked.
-        policy: a policy of your own, instead of `mode`.
+            Rules of the policy files are added (`lorimer.safety.policy.load_policy`).
+        policy: a policy of your own, instead of `mode` and the policy files.
+        policy_files: more policy files, as the session's layer.
         approver: who answers when the policy asks: an `Approver`, or a function of the
             `ApprovalRequest` that returns a bool or an `Approval`. Without one such calls are
             refused.
-        guards: voices beside the policy; the strictest voice counts.
-        assessor: works out what a call would touch.
+        approval_timeout_s: how long a question stays open (default: 10 minutes with an approver; a
+            day for a request that waits in the store, `lorimer approvals`). No answer means no.
+        approval_wait_s: how long to wait for an answer from elsewhere when there is no approver;
+            by default the request is kept and the call is refused at once.
+        sidecar: a `Sidecar` (`lorimer.safety.review.ModelSidecar`) that judges each call before it
+            runs; in mode `auto` it can spare questions about what can be undone.
+        reviewer: a `Reviewer` (`lorimer.safety.review.ModelReviewer`) of another model family that
+            approves or rejects what cannot be undone.
+        parent: the session that starts this agent's sessions, as a sub-agent of it: what was
+            rejected there is rejected here; its approvals do not count here.
+        injection: how strict the guard against injected text is (`InjectionSettings`); by default
+            as the policy says. It cannot be switched off.
+        guards: more voices beside the policy; the strictest voice counts.
+        assessor: works out what a call would touch; `CallAssessor` by default.
         roots: folders besides the workspace that tools may work in.
         principal: on whose behalf; never taken from the model.
         store: a path, a store, or `None` for the default one (`lorimer.store.default_path`);
@@ -61,6 +95,14 @@ class Agent:
         watch: called with everything that happens, as it happens.
         allow_repair: whether broken JSON in arguments may be repaired when there is one reading.
         clock: where the time comes from; for tests.
+        secrets: the vault that handles (`secret:github`) are resolved from, for the tools that it
+            lists or that declare them; without one there are none. Well-known keys are taken out of
+            results and records in any case.
+        telemetry: OpenTelemetry spans and metrics (`lorimer.runtime.telemetry`): `True`, a
+            `Telemetry` of your own, or `None`: as `LORIMER_OTEL` says.
+        alerts: when something counts as happening too often (`lorimer.runtime.alerts`).
+        strict_cache: refuse to send a request that does not begin with the one before it, unless a
+            compaction or `Session.expect_break` announced that. By default it is warned of.
     """
 
     def __init__(
@@ -72,6 +114,12 @@ class Agent:
         mode: str = "auto",
         policy: Policy | None = None,
         approver: Approver | Callable[[ApprovalRequest], Any] | None = None,
+        approval_timeout_s: float | None = None,
+        approval_wait_s: float | None = None,
+        sidecar: Sidecar | None = None,
+        reviewer: Reviewer | None = None,
+        parent: str | None = None,
+        injection: InjectionSettings | None = None,
         guards: Iterable[Guard] = (),
         assessor: Assessor | None = None,
         roots: Iterable[str | os.PathLike[str]] = (),
@@ -83,14 +131,21 @@ class Agent:
         watch: Callable[[Any], None] | None = None,
         allow_repair: bool = False,
         clock: Clock | None = None,
+        secrets: Vault | None = None,
+        telemetry: bool | Telemetry | None = None,
+        alerts: Thresholds | None = None,
+        policy_files: Sequence[str | os.PathLike[str]] = (),
+        strict_cache: bool = False,
     ) -> None:
         self.clock = clock or SystemClock()
         self.registry = Registry(tools)
-        self.policy: Policy = policy or ModePolicy(mode)
-        self.guards = tuple(guards)
-        self.assessor = assessor
         self.roots = tuple(Path(root).absolute() for root in roots)
         self.approver = _approver(approver)
+        self.approval_timeout_s = _seconds("approval_timeout_s", approval_timeout_s)
+        self.approval_wait_s = _seconds("approval_wait_s", approval_wait_s) or 0.0
+        self.sidecar = sidecar
+        self.reviewer = reviewer
+        self.parent = parent
         self.principal = Principal(principal) if isinstance(principal, str) else principal
         self.settings = settings or Settings()
         self.limits = limits or Limits()
@@ -99,6 +154,11 @@ class Agent:
         self.workspace = Path(workspace or os.getcwd()).absolute()
         if not self.workspace.is_dir():
             raise ConfigError(f"The workspace {self.workspace} is not a folder.")
+        self.policy: Policy = policy or load_policy(
+            mode, self.workspace, extra=policy_files, known=self._known_tools
+        )
+        strict = injection or getattr(self.policy, "injection", None) or InjectionSettings()
+        self.guards: tuple[Guard, ...] = (InjectionGuard(strict), *guards)
         self._owns_model = isinstance(model, str)
         self._owns_store = store is None or isinstance(store, str | os.PathLike)
         if isinstance(model, str):
@@ -107,15 +167,41 @@ class Agent:
             self.model: Model = resolve(model)
         else:
             self.model = model
+        self.strict_cache = strict_cache
+        if strict_cache:
+            check_strict(self.model)
+        check = getattr(reviewer, "check_against", None)
+        if check is not None:
+            check(self.model)
         if store is None or isinstance(store, str | os.PathLike):
             self.store = open_store(store, clock=self.clock)
         else:
             self.store = store
         self.scratch = None if self.store.folder is None else self.store.folder / "blobs"
+        kept = () if self.scratch is None else (str(self.scratch),)
+        self.assessor: Assessor = assessor or CallAssessor(readable=kept)
         self.open_sessions: set[Session] = set()
+        self.secrets = SecretKeeper(secrets, on_problem=self._warn)
+        guard_logs(self.secrets)
+        self.thresholds = alerts or Thresholds()
+        self.telemetry = _telemetry(telemetry, self.secrets.redact)
+        for notice in getattr(self.policy, "notices", ()):
+            self._warn(notice)
         own = getattr(self.model, "default_system", None)
         default = DEFAULT_SYSTEM if own is None else own(self.registry.specs())
         self.system = default if system is None else system
+        if system is None:
+            self.system += secrets_note(self.secrets.names())
+
+    def _known_tools(self) -> Mapping[str, Any]:
+        from lorimer.safety.policy.examples import known_tools
+
+        return known_tools(self.registry)
+
+    def _warn(self, message: str) -> None:
+        logging.getLogger("lorimer").warning(message)
+        if self.watch is not None:
+            self.watch(Warned(message))
 
     def session(self, session_id: str | None = None, *, wait_s: float | None = 1.0) -> Session:
         """A new session, or the one with this id; `wait_s` is how long to wait for another process
@@ -191,6 +277,18 @@ def run(
     return asyncio.run(work())
 
 
+def _telemetry(wanted: bool | Telemetry | None, redact: Callable[[str], str]) -> Telemetry | None:
+    if wanted is None:
+        wanted = os.environ.get("LORIMER_OTEL", "").lower() in ("1", "true", "yes", "on")
+    if not isinstance(wanted, bool):
+        return wanted
+    if not wanted:
+        return None
+    from lorimer.runtime.telemetry import Telemetry
+
+    return Telemetry(redact=redact)
+
+
 class _FunctionApprover:
     def __init__(self, function: Callable[[ApprovalRequest], Any]) -> None:
         self._function = function
@@ -206,6 +304,12 @@ class _FunctionApprover:
                 f"The approver answered {answer!r}.", next="Return True, False or an Approval."
             )
         return Approval(answer, by=getattr(self._function, "__name__", "approver"))
+
+
+def _seconds(option: str, given: float | None) -> float | None:
+    if given is not None and (isinstance(given, bool) or not given >= 0):
+        raise ConfigError(f"{option}={given!r} is no time.", next="Use seconds, 0 or more.")
+    return given
 
 
 def _approver(given: Any) -> Approver | None:

@@ -6,10 +6,14 @@ opened: it lasts as long as they do.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from lorimer.core.messages import Entry, Kind, ResultPart, TextPart
+from lorimer.core.calls import ToolCall
+from lorimer.core.messages import CallPart, Entry, Kind, ResultPart, TextPart
 from lorimer.core.trust import Trust
+from lorimer.safety.injection.provenance import echoes
 from lorimer.tools.registry import Registry
 
 
@@ -22,6 +26,7 @@ class SessionConversation:
         self._trusted: list[str] = []
         self._taint: dict[str, None] = {}
         self._private: dict[str, None] = {}
+        self._arguments: dict[str, Mapping[str, Any] | None] = {}
 
     @property
     def user_words(self) -> Sequence[str]:
@@ -42,21 +47,45 @@ class SessionConversation:
     def feed(self, entry: Entry) -> None:
         """Take the next entry of the session."""
         for part in entry.parts:
-            if isinstance(part, ResultPart):
+            if isinstance(part, CallPart):
+                self._arguments[part.call.id] = _arguments(part.call)
+            elif isinstance(part, ResultPart):
                 self._result(part)
             elif getattr(part, "trust", None) is Trust.EXTERNAL:
                 self._taint[getattr(part, "source", "") or f"entry {entry.seq}"] = None
             elif entry.kind is Kind.USER and isinstance(part, TextPart):
                 self._user.append(part.text)
 
+    def inner(self, result: ResultPart) -> None:
+        """Take the result of a call that a tool made: it is in no entry."""
+        self._result(result)
+
     def _result(self, result: ResultPart) -> None:
         tool = self._registry.get(result.name)
+        arguments = self._arguments.pop(result.call_id, None)
+        if tool is not None and not result.is_error:
+            if tool.private:
+                self._private[tool.name] = None
+            self._trust(result, arguments)
         for part in result.content:
             if part.trust is Trust.EXTERNAL:
                 self._taint[part.source or result.name] = None
-        if tool is None or result.is_error:
-            return
-        if tool.private:
-            self._private[tool.name] = None
-        if tool.trust is Trust.TRUSTED:
-            self._trusted += [p.text for p in result.content if isinstance(p, TextPart)]
+
+    def _trust(self, result: ResultPart, arguments: Mapping[str, Any] | None) -> None:
+        """Take the trusted parts of a result (notes of the harness have no source), unless a model
+        that may be hijacked could have put words into them by its arguments."""
+        for part in result.content:
+            if not isinstance(part, TextPart) or part.trust is not Trust.TRUSTED or not part.source:
+                continue
+            if self._taint and (arguments is None or echoes(arguments, part.text, self)):
+                continue
+            self._trusted.append(part.text)
+
+
+def _arguments(call: ToolCall) -> Mapping[str, Any] | None:
+    """What the model wrote; `None` when that cannot be read."""
+    try:
+        value = json.loads(call.raw) if isinstance(call.raw, str | bytes) else call.value
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None

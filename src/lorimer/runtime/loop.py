@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from lorimer.core.calls import Outcome, Refusal
 from lorimer.core.usage import Usage
-from lorimer.core.watch import Warned
+from lorimer.core.watch import RequestBegan, RequestEnded, Warned
 from lorimer.models.protocol import StopReason
 from lorimer.models.retry import Retry, stream_with_retry
 from lorimer.runtime.reply import Reply, read_reply
@@ -92,7 +92,7 @@ async def run_loop(session: Session, run: Run, limits: Limits) -> str:
                 return "length" if reply.cut else "empty"
             why = reply.raw_stop or str(reply.stop)
             note = _NOTHING_LEFT_NOTE.format(why=why) if reply.cut else _EMPTY_NOTE
-            await session.record_note(note)
+            await session.record_note(note, **session.request_facts(reply))
             continue
         calls = await session.record_reply(reply)
         run.last_text = reply.text or run.last_text
@@ -110,11 +110,15 @@ async def run_loop(session: Session, run: Run, limits: Limits) -> str:
         if not calls:
             return "answered"
         states = await session.dispatcher.run(calls)
+        if session.foresight is not None:
+            await session.foresight.drop()
         await session.record_results(states)
         run.calls += map(CallReport.of, states)
         _count_failures(run, states)
         if session.dispatcher.cancelled:
             raise asyncio.CancelledError
+        if session.dispatcher.around.halted:
+            return session.dispatcher.around.halted
 
 
 async def _ask(session: Session, limits: Limits, run: Run) -> Reply | None:
@@ -123,20 +127,34 @@ async def _ask(session: Session, limits: Limits, run: Run) -> Reply | None:
     failed: list[str] = []
 
     def on_retry(retry: Retry) -> None:
-        failed.append(f"Attempt {retry.attempt} of {retry.of} failed: {retry.error}")
+        words = f"Attempt {retry.attempt} of {retry.of} failed: {retry.error}"
+        failed.append(session.agent.secrets.redact(words))
         session.tell(Warned(failed[-1]))
 
     events = stream_with_retry(
         session.model,
-        session.trajectory.request(session.settings),
+        session.cache.watched(session.trajectory.request(session.settings)),
         attempts=limits.request_attempts,
         deadline_s=limits.request_deadline_s,
         on_retry=on_retry,
     )
     watch = None if session.watch is None else session.tell
+    name, reply, error = session.model.name, None, ""
+    session.tell(RequestBegan(name, run.steps, session.model.profile.wire))
     try:
-        return await session.until_cancelled(read_reply(events, watch))
+        reply = await session.until_cancelled(read_reply(events, watch, session.foresight))
+        return reply
+    except BaseException as fault:
+        error = type(fault).__name__
+        raise
     finally:
+        if session.foresight is not None and (reply is None or reply.cut):
+            await session.foresight.drop()
+        if reply is None:
+            ended = RequestEnded(name, run.steps, error=error or "cancelled")
+        else:
+            ended = RequestEnded(name, run.steps, reply.raw_stop or str(reply.stop), reply.usage)
+        session.tell(replace(ended, attempts=len(failed) + 1))
         if failed:
             run.notes += failed
             run.usage = replace(run.usage, requests=run.usage.requests + len(failed))

@@ -14,6 +14,7 @@ from lorimer.core.errors import StoreError
 from lorimer.core.messages import Entry, Kind, ResultPart, TextPart
 from lorimer.core.watch import Warned
 from lorimer.models.protocol import Model
+from lorimer.runtime.cache_watch import CacheWatch
 from lorimer.runtime.conversation import SessionConversation
 from lorimer.runtime.reply import Reply, make_call_id, with_ids
 from lorimer.store.protocol import (
@@ -40,6 +41,7 @@ class Recorder:
     trajectory: Trajectory
     conversation: SessionConversation
     dispatcher: Dispatcher
+    cache: CacheWatch
 
     def __init__(self, agent: Agent, session_id: str) -> None:
         self.agent = agent
@@ -50,6 +52,7 @@ class Recorder:
         self._used_ids: set[str] = set()
         self._left: set[str] = set()  # calls whose functions still ran when their results were told
         self._corrections: list[CorrectCall] = []
+        self._remarks: list[Remark] = []  # alerts; written with the next entry
 
     def tell(self, event: Any) -> None:
         """Tell those who watch."""
@@ -63,12 +66,7 @@ class Recorder:
             self.model.profile.id_pattern,
             lambda: make_call_id(self.model.profile.id_pattern, self.agent.clock),
         )
-        meta = {
-            "model": self.model.name,
-            "stop": str(reply.stop),
-            "raw_stop": reply.raw_stop,
-            "usage": reply.usage.to_json(),
-        }
+        meta = self.request_facts(reply)
         entry = Entry(Kind.ASSISTANT, parts, self._now(), self.trajectory.next_seq, meta)
         calls = entry.calls
         await self._append(
@@ -78,13 +76,27 @@ class Recorder:
                 PlanCall(self._id, c.id, entry.seq, place, c.name, c.raw, entry.at)
                 for place, c in enumerate(calls)
             ),
+            before=self._taken_remarks(),
         )
         return calls
+
+    def request_facts(self, reply: Reply) -> dict[str, Any]:
+        """What is kept of the request that `reply` answers. Once for each request."""
+        meta: dict[str, Any] = {
+            "model": self.model.name,
+            "stop": str(reply.stop),
+            "raw_stop": reply.raw_stop,
+            "usage": reply.usage.to_json(),
+        }
+        cache = self.cache.answered(reply.usage, self._now())
+        if cache is not None:
+            meta["cache"] = cache
+        return meta
 
     async def record_results(self, states: Sequence[CallState]) -> None:
         """One entry with the result of every call, in call order."""
         results: list[ResultPart] = []
-        pending: list[Change] = []
+        pending: list[Change] = [*self._taken_remarks()]
         for state in states:
             assert state.result is not None
             results.append(state.result)
@@ -104,6 +116,16 @@ class Recorder:
         """Model requests that failed and were sent again."""
         changes = [Remark(self._id, "lorimer", "request.repeated", text) for text in failed]
         await self.store.commit(*changes)
+
+    async def record_remarks(self) -> None:
+        """Alerts that no results came after."""
+        changes = self._taken_remarks()
+        if changes:
+            await self.store.commit(*changes)
+
+    def _taken_remarks(self) -> list[Remark]:
+        changes, self._remarks = self._remarks, []
+        return changes
 
     async def record_late_results(self) -> None:
         """Tell what became known of calls that had ended for the model (G1)."""

@@ -7,7 +7,7 @@ import secrets
 import string
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lorimer.core.calls import ToolCall
 from lorimer.core.clock import Clock
@@ -27,6 +27,9 @@ from lorimer.models.protocol import (
     TextDelta,
     UsageReport,
 )
+
+if TYPE_CHECKING:
+    from lorimer.runtime.foresight import Foresight
 
 _LETTERS = string.ascii_letters + string.digits
 
@@ -56,9 +59,11 @@ class Reply:
 
 
 async def read_reply(
-    events: AsyncIterator[ModelEvent], watch: Callable[[Any], None] | None
+    events: AsyncIterator[ModelEvent],
+    watch: Callable[[Any], None] | None,
+    foresight: Foresight | None = None,
 ) -> Reply:
-    """Read `events` to their end mark.
+    """Read `events` to their end mark. `foresight` sees each call as soon as it is complete.
 
     Raises:
         ModelError: what the stream raised; nothing of a broken answer is returned.
@@ -87,6 +92,8 @@ async def read_reply(
                 flush()
                 unfinished.pop(index, None)
                 reply.parts.append(CallPart(call))
+                if foresight is not None:
+                    foresight.see(call)
             case ReasoningDone(part):
                 flush()
                 reply.parts.append(part)
@@ -98,6 +105,8 @@ async def read_reply(
                 reply = Reply()
                 text.clear()
                 unfinished.clear()
+                if foresight is not None:
+                    foresight.drop_soon()
     flush()
     reply.unfinished = bool(unfinished)
     for name, pieces in unfinished.values():

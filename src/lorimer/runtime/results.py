@@ -79,7 +79,8 @@ class RunResult:
     Attributes:
         answer: the model's last words; empty when it had none.
         stop: `answered`, or why it ended before: `cancelled`, `max_steps`, `max_cost`, `max_time`,
-            `length` (the answer is cut), `refusal`, `empty`, `failures`.
+            `length` (the answer is cut), `refusal`, `empty`, `failures`, `breaker` (too much was
+            rejected).
         session: id of the session, to go on with.
         steps: answers of the model.
         notes: what the harness did or noticed besides: requests that failed and were repeated.

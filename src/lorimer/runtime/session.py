@@ -14,25 +14,33 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 import anyio
 
 from lorimer.context.trajectory import Trajectory
-from lorimer.core.errors import LorimerError, SessionBusy, UsageFault
+from lorimer.core.errors import LorimerError, SessionBusy, StoreError, UsageFault
 from lorimer.core.ids import new_id
-from lorimer.core.messages import Entry, Kind
+from lorimer.core.messages import Entry, Kind, ResultPart, part_from_json
+from lorimer.core.watch import Alert, RunBegan, RunEnded, Warned
 from lorimer.models.protocol import Prefix
+from lorimer.runtime.alerts import Alerts
+from lorimer.runtime.cache_watch import CacheWatch
 from lorimer.runtime.conversation import SessionConversation
+from lorimer.runtime.foresight import Foresight
 from lorimer.runtime.loop import Run, finish, run_loop
 from lorimer.runtime.message import Message, message_parts
 from lorimer.runtime.recorder import Recorder, was_left
 from lorimer.runtime.results import CallReport, RunResult
 from lorimer.runtime.views import SessionViews
+from lorimer.safety.injection.visible import reveal
 from lorimer.store.protocol import (
     AddRendering,
     CallRecord,
     CreateSession,
+    Remark,
     SessionLock,
     SessionRecord,
 )
 from lorimer.tools.dispatch.dispatcher import Dispatcher
+from lorimer.tools.dispatch.inner import outer_of
 from lorimer.tools.dispatch.limits import count
+from lorimer.tools.dispatch.review import load_rules
 from lorimer.tools.dispatch.state import Surroundings, see_through
 from lorimer.tools.units.units import Units
 
@@ -50,6 +58,7 @@ class Session(Recorder):
         self.settings = agent.settings
         self.watch: Callable[[Any], None] | None = agent.watch
         self.cancel_requested = ""
+        self.foresight: Foresight | None = None
         self._wanted_id = session_id
         self._wait_s = wait_s
         self._lock: SessionLock | None = None
@@ -57,6 +66,10 @@ class Session(Recorder):
         self._running = False
         self._idle = asyncio.Event()
         self._idle.set()
+        self._alerts = Alerts(self._alert, agent.thresholds, agent.clock)
+        self._observers: list[Callable[[Any], None]] = [self._alerts]
+        if agent.telemetry is not None:
+            self._observers.append(agent.telemetry.of_session(self._id))
         self._cancelled: asyncio.Future[None]
 
     @property
@@ -131,7 +144,7 @@ class Session(Recorder):
                 for s in specs
             ],
             prefix=prefix.rendered,
-            meta={"workspace": str(agent.workspace), "mode": agent.policy.mode},
+            meta={"workspace": str(agent.workspace), "mode": agent.policy.mode, **self._descent()},
         )  # fmt: skip
         try:
             await self.store.commit(CreateSession(record))
@@ -140,6 +153,14 @@ class Session(Recorder):
             raise
         self._wanted_id = self._id
         self._ready(record, prefix, [])
+
+    def _descent(self) -> dict[str, str]:
+        """Of a sub-agent's session: whose it is, and the session at the top. What was rejected in
+        one session of a lineage is rejected in all of it."""
+        parent = self.agent.parent
+        if parent is None:
+            return {}
+        return {"parent": parent, "root": str(self.store.session(parent).meta.get("root", parent))}
 
     async def _load(self, record: SessionRecord) -> None:
         agent = self.agent
@@ -158,6 +179,7 @@ class Session(Recorder):
         self._ready(record, Prefix(record.system, specs, rendered), calls)
         form = self.model.profile.rendering
         made = self.trajectory.load(self.store.entries(self._id, form))
+        self.cache.load(self.trajectory.entries)
         for entry in self.trajectory.entries:
             self.conversation.feed(entry)
         if made:
@@ -174,6 +196,15 @@ class Session(Recorder):
         self._record = record
         self.trajectory = Trajectory(self.model, prefix)
         self.conversation = SessionConversation(agent.registry)
+        self.cache = CacheWatch(
+            self.model,
+            strict=agent.strict_cache,
+            redact=agent.secrets.redact,
+            tell=self.tell,
+            remark=lambda action, why: self._remarks.append(
+                Remark(self._id, "lorimer", action, why)
+            ),
+        )
         around = Surroundings(
             session=self._id,
             principal=agent.principal,
@@ -187,21 +218,40 @@ class Session(Recorder):
             assessor=agent.assessor,
             guards=agent.guards,
             conversation=self.conversation,
+            reveal=reveal,
             approver=agent.approver,
+            approval_timeout_s=agent.approval_timeout_s,
+            approval_wait_s=agent.approval_wait_s,
+            sidecar=agent.sidecar,
+            reviewer=agent.reviewer,
+            root=str(record.meta.get("root", "")),
+            sandbox=_sandbox_level,
             clock=agent.clock,
             views=SessionViews(calls),
             watch=self.tell,
             allow_repair=agent.allow_repair,
             on_late=self._on_late,
+            on_inner=self.conversation.inner,
+            redact=agent.secrets.redact,
+            secrets=agent.secrets,
         )
+        ids = {call.id for call in calls}
         for call in calls:
             self._used_ids.add(call.id)
+            if call.result is not None and outer_of(call.id, ids) is not None:
+                made = part_from_json(call.result)
+                if isinstance(made, ResultPart):
+                    self.conversation.inner(made)
             if call.operation_key:
                 key = (call.tool, call.arguments_digest)
                 around.occurrences[key] = max(around.occurrences[key], call.occurrence + 1)
                 tool = agent.registry.get(call.tool)
                 if tool is not None:
                     count(around, tool, call.value if isinstance(call.value, dict) else {})
+        if agent.sidecar is not None:
+            around.foreseen = self.foresight = Foresight(agent.sidecar, around)
+        for fault in load_rules(around):
+            self.tell(Warned(fault))
         self.dispatcher = Dispatcher(around)
 
     async def close(self) -> None:
@@ -221,7 +271,11 @@ class Session(Recorder):
             if self._running:
                 await self.cancel("the session was closed")
             if self._record is not None:
-                await self.record_late_results()
+                try:
+                    await self.dispatcher.around.belongings.close()
+                finally:
+                    await self.record_late_results()
+                    await self.record_remarks()
         finally:
             await self._units.close()
             if self._lock is not None:
@@ -272,9 +326,22 @@ class Session(Recorder):
                 run.calls += map(CallReport.of, states)
                 if self.dispatcher.cancelled:
                     raise asyncio.CancelledError
+                if self.dispatcher.around.halted:
+                    return self.dispatcher.around.halted
             return await run_loop(self, run, self.agent.limits)
 
         return await self._run(work, watch)
+
+    def expect_break(self, reason: str) -> None:
+        """Announce that the next request may break the prompt cache, e.g. for a rebase. Without it
+        such a request is warned of, and refused with `strict_cache`.
+
+        Raises:
+            UsageFault: when the session was never opened.
+        """
+        if not hasattr(self, "cache"):
+            raise UsageFault("The session was not opened.", next="await session.open() first.")
+        self.cache.expect_break(reason)
 
     def cancel(self, reason: str = "cancelled") -> Awaitable[None]:
         """Stop the run: at once, from any task of the loop. Awaiting what it returns waits until
@@ -301,10 +368,14 @@ class Session(Recorder):
         timer = None
         run = Run()
         before = self.watch
+        began, stop, error = False, "", ""
         try:
             await self.open()
+            await self.agent.secrets.ready()
             if watch is not None:
                 self.watch = watch
+            self.tell(RunBegan(self._id, self.model.name, self.model.profile.wire))
+            began = True
             self.dispatcher.cancelled = False
             self.dispatcher.around.begin_run()
             if self.cancel_requested:  # while it was being opened
@@ -315,11 +386,15 @@ class Session(Recorder):
             try:
                 stop = await work(run)
             except asyncio.CancelledError:
+                stop = "cancelled"
                 with anyio.CancelScope(shield=True):
                     await self._record_cancel(self.cancel_requested or "cancelled")
                 raise
             except LorimerError as fault:
+                stop, error = "error", type(fault).__name__
                 fault.run = finish(self._id, run, "error")
+                if not isinstance(fault, StoreError):
+                    await self.record_remarks()
                 raise
             if self.cancel_requested and stop == self.cancel_requested:
                 await self._record_cancel(stop)
@@ -328,6 +403,8 @@ class Session(Recorder):
         finally:
             if timer is not None:
                 timer.cancel()
+            if began:
+                self.tell(RunEnded(self._id, stop or "error", error))
             self.watch = before
             self._running = False
             self._idle.set()
@@ -355,6 +432,23 @@ class Session(Recorder):
             except Exception:  # one who watches may not change what happens
                 logging.getLogger("lorimer").exception("A watcher raised; it is not told more.")
                 self.watch = None
+        for observer in tuple(self._observers):
+            try:
+                observer(event)
+            except Exception:
+                logging.getLogger("lorimer").exception("An observer raised; it is not told more.")
+                self._observers.remove(observer)
+
+    def _alert(self, alert: Alert) -> None:
+        self._remarks.append(Remark(self._id, "lorimer", f"alert.{alert.kind}", alert.message))
+        self.tell(alert)
+
+
+def _sandbox_level() -> str:
+    """The level that commands can have on this machine."""
+    from lorimer.safety.sandbox.choose import available
+
+    return next(found.level for found in available() if found.usable)
 
 
 class _Wait:

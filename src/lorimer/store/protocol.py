@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol
 
+from lorimer.core.approvals import ApprovalRecord, ApprovalState
 from lorimer.core.calls import Effects, Idempotency, JournalState, Outcome
 from lorimer.core.messages import Entry
 
@@ -207,6 +208,60 @@ class PutBlob:
     data: bytes | None
 
 
+@dataclass(frozen=True, slots=True)
+class OpenApproval:
+    """Keep a request, or an opinion that is there already."""
+
+    record: ApprovalRecord
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerApproval:
+    """Answer an open request; the first answer is the only one.
+
+    Refused with an `ApprovalError`: unknown, answered or closed, expired, for another `digest` than
+    the stored one, or `principal` may not answer (it is not the session's, and `approver` is none
+    of its `roles`).
+
+    Attributes:
+        by: who it was, as people know them; the principal when it is empty.
+        edited: arguments to use instead.
+    """
+
+    id: str
+    approved: bool
+    principal: str
+    by: str = ""
+    reason: str = ""
+    roles: frozenset[str] = frozenset()
+    digest: str = ""
+    for_session: bool = False
+    edited: Mapping[str, Any] | None = None
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class SpendApproval:
+    """Use up an approval, or an open confirmation, for the call `call`; belongs into the commit
+    that starts it. Refused with an `ApprovalError` unless it is there to be used."""
+
+    id: str
+    session: str
+    call: str
+    bound: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class CloseApproval:
+    """End a request or an unused approval as `state` (`void`, `expired`, `withdrawn`). Does nothing
+    to one that has ended, or to an open one that was answered meanwhile when `only_open`."""
+
+    id: str
+    state: ApprovalState
+    why: str
+    only_open: bool = False
+
+
 Change = (
     CreateSession
     | AppendEntry
@@ -217,6 +272,10 @@ Change = (
     | CorrectCall
     | PutBlob
     | Remark
+    | OpenApproval
+    | AnswerApproval
+    | SpendApproval
+    | CloseApproval
 )
 
 
@@ -253,6 +312,29 @@ class Store(Protocol):
     def call(self, session: str, call_id: str) -> CallRecord | None: ...
 
     def calls(self, session: str) -> list[CallRecord]: ...
+
+    def approval(self, approval_id: str) -> ApprovalRecord:
+        """Raises `UnknownApproval`, with ids that look like it."""
+        ...
+
+    def approvals(
+        self,
+        session: str | None = None,
+        state: ApprovalState | None = None,
+        *,
+        root: str | None = None,
+        binding: str | None = None,
+        tool: str | None = None,
+        newest: int | None = None,
+        brief: bool = False,
+    ) -> list[ApprovalRecord]:
+        """Those that fit all that is given, oldest first; of many the `newest`. `brief`: without
+        what was shown (`request` is empty), which can be long."""
+        ...
+
+    def last_spoken(self, session: str) -> datetime | None:
+        """When the user last said something in the session."""
+        ...
 
     def audit(self, session: str | None = None) -> Iterator[AuditLine]: ...
 

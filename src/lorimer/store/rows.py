@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from lorimer.core.approvals import ApprovalKind, ApprovalRecord, ApprovalState
 from lorimer.core.calls import Effects, Idempotency, JournalState, Outcome
 from lorimer.core.canonical import canonical_json, digest
 from lorimer.core.clock import from_rfc3339, to_rfc3339
@@ -15,6 +16,10 @@ from lorimer.store.protocol import CallRecord, FinishCall, SessionRecord, StartC
 CALL_COLUMNS = (
     "session, id, entry_seq, position, tool, raw, state, planned_at, started_at, finished_at, "
     "operation_key, started, finished, late, outcome"
+)
+APPROVAL_COLUMNS = (
+    "id, session, root, kind, call, tool, principal, binding, digest, state, asked_at, expires_at, "
+    "request, answered_at, answer, closed_at, closing"
 )
 _escape = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
 
@@ -121,3 +126,31 @@ def call_from(row: Sequence[Any]) -> CallRecord:
         late=json.loads(row[13]) if row[13] else None,
         views=finished.get("views", {}),
     )
+
+
+def _text_or_none(value: Mapping[str, Any]) -> str | None:
+    return to_text(dict(value)) if value else None
+
+
+def _stamp(moment: datetime | None) -> str | None:
+    return None if moment is None else to_rfc3339(moment)
+
+
+def approval_row(record: ApprovalRecord) -> tuple[Any, ...]:
+    return (
+        record.id, record.session, record.root, str(record.kind), record.call,
+        storable(record.tool), record.principal, record.binding, record.digest, str(record.state),
+        to_rfc3339(record.asked_at), _stamp(record.expires_at), to_text(dict(record.request)),
+        _stamp(record.answered_at), _text_or_none(record.answer), _stamp(record.closed_at),
+        _text_or_none(record.closing),
+    )  # fmt: skip
+
+
+def approval_from(row: Sequence[Any]) -> ApprovalRecord:
+    return ApprovalRecord(
+        id=row[0], session=row[1], root=row[2], kind=ApprovalKind(row[3]), call=row[4],
+        tool=row[5], principal=row[6], binding=row[7], digest=row[8], state=ApprovalState(row[9]),
+        asked_at=from_rfc3339(row[10]), expires_at=_moment(row[11]), request=json.loads(row[12]),
+        answered_at=_moment(row[13]), answer=json.loads(row[14]) if row[14] else {},
+        closed_at=_moment(row[15]), closing=json.loads(row[16]) if row[16] else {},
+    )  # fmt: skip

@@ -41,4 +41,17 @@ CREATE TABLE audit (
 CREATE INDEX audit_by_session ON audit (session, n);
 """
 
-MIGRATIONS: tuple[str, ...] = (_V1,)
+_V2 = """
+CREATE TABLE approvals (
+  id TEXT PRIMARY KEY, session TEXT NOT NULL REFERENCES sessions(id), root TEXT NOT NULL,
+  kind TEXT NOT NULL, call TEXT NOT NULL, tool TEXT NOT NULL, principal TEXT NOT NULL,
+  binding TEXT NOT NULL, digest TEXT NOT NULL, state TEXT NOT NULL, asked_at TEXT NOT NULL,
+  expires_at TEXT, request TEXT NOT NULL, answered_at TEXT, answer TEXT, closed_at TEXT,
+  closing TEXT
+) STRICT, WITHOUT ROWID;
+CREATE INDEX approvals_by_session ON approvals (session, binding);
+CREATE INDEX approvals_by_root ON approvals (root, id);
+CREATE INDEX approvals_by_state ON approvals (root, state, id);
+"""
+
+MIGRATIONS: tuple[str, ...] = (_V1, _V2)

@@ -14,9 +14,11 @@ import sqlite3
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from lorimer.core.approvals import ApprovalRecord, ApprovalState
 from lorimer.core.clock import Clock, SystemClock, from_rfc3339
 from lorimer.core.errors import (
     SessionNotFound,
@@ -27,6 +29,7 @@ from lorimer.core.errors import (
     StoreTooNew,
 )
 from lorimer.core.messages import Entry
+from lorimer.store import approvals as stored_approvals
 from lorimer.store import rows
 from lorimer.store.anchor import Anchor
 from lorimer.store.blobs import Blobs
@@ -280,6 +283,33 @@ class SqliteStore:
             (session,),
         )
         return [rows.call_from(row) for row in found]
+
+    def approval(self, approval_id: str) -> ApprovalRecord:
+        return stored_approvals.one(self._select, approval_id)
+
+    def approvals(
+        self,
+        session: str | None = None,
+        state: ApprovalState | None = None,
+        *,
+        root: str | None = None,
+        binding: str | None = None,
+        tool: str | None = None,
+        newest: int | None = None,
+        brief: bool = False,
+    ) -> list[ApprovalRecord]:
+        wanted = {
+            "session": session, "state": state, "root": root, "binding": binding, "tool": tool
+        }  # fmt: skip
+        return stored_approvals.some(self._select, wanted, newest, brief=brief)
+
+    def last_spoken(self, session: str) -> datetime | None:
+        found = self._select(
+            "SELECT record FROM entries WHERE session = ? AND kind = 'user' "
+            "ORDER BY seq DESC LIMIT 1",
+            (session,),
+        )
+        return from_rfc3339(json.loads(found[0][0])["at"]) if found else None
 
     def audit(self, session: str | None = None) -> Iterator[AuditLine]:
         where = "" if session is None else " WHERE session = ?"

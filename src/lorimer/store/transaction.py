@@ -9,16 +9,21 @@ from lorimer.core.calls import JournalState
 from lorimer.core.clock import Clock, to_rfc3339
 from lorimer.core.errors import StoreError
 from lorimer.store import rows
+from lorimer.store.approvals import apply_approval
 from lorimer.store.protocol import (
     AddRendering,
+    AnswerApproval,
     AppendEntry,
     Change,
+    CloseApproval,
     CorrectCall,
     CreateSession,
     FinishCall,
+    OpenApproval,
     PlanCall,
     PutBlob,
     Remark,
+    SpendApproval,
     StartCall,
 )
 
@@ -98,6 +103,10 @@ class Transaction:
                 )
             case CorrectCall():
                 self._correct(change)
+            case OpenApproval() | AnswerApproval() | SpendApproval() | CloseApproval():
+                line = apply_approval(self._db, change, self._clock.now())
+                if line is not None:
+                    self._audit(*line)
             case Remark(session, actor, action, why):
                 self._audit(session, actor, action, "", why, "")
             case PutBlob(reference, size, media_type, data):

@@ -1,7 +1,7 @@
 """`lorimer audit verify`: is the store what its audit chain says it is? (G13)
 
-Found: a changed, missing, added or re-ordered audit line; a row of a session, entry, call
-or blob that differs from its last audit line, or has none; a lost row; a chain that is
+Found: a changed, missing, added or re-ordered audit line; a row of a session, entry, call,
+approval or blob that differs from its last audit line, or has none; a lost row; a chain that is
 shorter than the head file says. Not found: a change by someone who rewrites the whole chain *and*
 the head file; keep a copy of the head (`lorimer audit head`) elsewhere against that.
 """
@@ -151,6 +151,8 @@ def _rows(
             faults.append(f"entry {key[1]} of {key[0]} has no audit line")
     for row in store.raw(f"SELECT {_CALL_FIELDS} FROM calls"):
         check("call", row[0], row[1], rows.row_digest(row))
+    for row in store.raw(f"SELECT {rows.APPROVAL_COLUMNS} FROM approvals"):
+        check("approval", row[1], row[0], rows.row_digest(row))
     for reference, size, media_type, data in store.raw(
         "SELECT hash, size, media_type, data FROM blobs"
     ):

@@ -1,4 +1,4 @@
-"""The built-in tools by category. `default_tools` and `toolset` are the way in."""
+"""The built-in tools by category. `default_tools`, `usual_tools` and `toolset` are the way in."""
 
 from __future__ import annotations
 
@@ -37,17 +37,53 @@ def default_tools(*, allow_unsandboxed: bool = False) -> list[Tool]:
     ]
 
 
+GROUPS = {
+    "files": ("list_directory", "find_file", "grep_file", "read_file", "write_file", "edit_file"),
+    "shell": ("shell_exec", "shell_output", "shell_stop"),
+    "web": ("fetch_url",),
+    "code": ("run_python", "code_interpreter", "run_script"),
+}
+"""Names that stand for several tools."""
+
+
+def usual_tools(*, allow_unsandboxed: bool = False) -> list[Tool]:
+    """What a model with a large context gets when nobody chose: `default_tools`, the shell, and
+    pages of the web."""
+    from lorimer.toolkits.execution.shell_exec import make_shell_tools
+    from lorimer.toolkits.perception.fetch_url import make_fetch_url
+
+    return [
+        *default_tools(allow_unsandboxed=allow_unsandboxed),
+        *make_shell_tools(allow_unsandboxed=allow_unsandboxed),
+        make_fetch_url(),
+    ]
+
+
+def all_tools(*, allow_unsandboxed: bool = False) -> list[Tool]:
+    """Every built-in tool; some need an extra when they are called."""
+    from lorimer.toolkits.execution.code_interpreter import make_code_interpreter
+    from lorimer.toolkits.execution.run_script import run_script
+
+    return [
+        *usual_tools(allow_unsandboxed=allow_unsandboxed),
+        make_code_interpreter(allow_unsandboxed=allow_unsandboxed),
+        run_script,
+    ]
+
+
 def toolset(names: Iterable[str], *, allow_unsandboxed: bool = False) -> list[Tool]:
-    """The built-in tools with these names, each once, in the order given.
+    """The built-in tools with these names or of these groups, each once, in the order given.
 
     Raises:
         UsageFault: when a name is not known; says which are near it.
     """
-    known = {tool.name: tool for tool in default_tools(allow_unsandboxed=allow_unsandboxed)}
+    known = {tool.name: tool for tool in all_tools(allow_unsandboxed=allow_unsandboxed)}
     chosen: dict[str, Tool] = {}
     for name in names:
-        if name not in known:
-            near = difflib.get_close_matches(name, known, n=3) or sorted(known)
+        if name not in known and name not in GROUPS:
+            every = [*known, *GROUPS]
+            near = difflib.get_close_matches(name, every, n=3) or sorted(every)
             raise UsageFault(f"No tool is called {name!r}.", next=f"Use one of: {', '.join(near)}.")
-        chosen[name] = known[name]
+        for one in GROUPS.get(name, (name,)):
+            chosen[one] = known[one]
     return list(chosen.values())

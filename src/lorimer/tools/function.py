@@ -28,6 +28,7 @@ from lorimer.tools.tool import (
     Isolation,
     Limit,
     Normaliser,
+    Preview,
     Tool,
     ToolContext,
     Verify,
@@ -79,6 +80,13 @@ def tool(
     private: bool = False,
     memory: bool = False,
     confirm: bool = False,
+    runs_code: bool = False,
+    confined: bool = False,
+    preview: Preview | None = None,
+    secrets: Sequence[str] = (),
+    targets: Sequence[str] = (),
+    cwd_of: Callable[[ToolContext], str | None] | None = None,
+    calls_tools: bool = False,
     max_attempts: int = 3,
     group: str = "",
     server: str = "",
@@ -133,7 +141,7 @@ def _make(function: Callable[..., Any], options: dict[str, Any]) -> Tool:
     if options.get("idempotency") is not None:
         options["idempotency"] = _enum(Idempotency, options["idempotency"], "idempotency")
     for option in ("examples", "limits", "checks", "normalisers", "path_arguments",
-                   "host_arguments", "sinks"):  # fmt: skip
+                   "host_arguments", "sinks", "secrets", "targets"):  # fmt: skip
         if option in options:
             options[option] = tuple(options[option])
     if options.get("budget", ...) is None:

@@ -6,22 +6,32 @@ import inspect
 import json
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any
 
-from lorimer.core.calls import Effects, Idempotency, Outcome, Refusal
+from lorimer.core.calls import Effects, Idempotency, Refusal
 from lorimer.core.canonical import digest
-from lorimer.core.clock import Clock, SystemClock
 from lorimer.core.decisions import Traits
-from lorimer.core.errors import LorimerError, ToolDefinitionError
+from lorimer.core.errors import ToolDefinitionError
 from lorimer.core.specs import ToolSpec
 from lorimer.core.trust import Trust
+from lorimer.tools.tool_context import (
+    CallTool,
+    EffectMark,
+    FileViews,
+    ForgetfulViews,
+    InnerEnd,
+    Principal,
+    ToolContext,
+    ToolError,
+)
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+__all__ = [
+    "NOT_FOUND", "Budget", "CallTool", "Category", "Check", "Description", "EffectMark",
+    "FileViews", "FindOutcome", "Finding", "ForgetfulViews", "InnerEnd", "Isolation", "Limit",
+    "Normaliser", "Preview", "Principal", "Tool", "ToolContext", "ToolError", "Verify",
+]  # fmt: skip
 
 NAME_PATTERN = re.compile(r"^[a-zA-Z][a-zA-Z0-9_]{0,63}$")
 
@@ -44,134 +54,6 @@ class Isolation(StrEnum):
     LOOP = "loop"
     THREAD = "thread"
     PROCESS = "process"
-
-
-class EffectMark(StrEnum):
-    """How far a running call has come with its effect, as far as the tool has said."""
-
-    NOT_MARKED = "not_marked"
-    NOT_BEGUN = "not_begun"
-    BEGUN = "begun"
-    COMPLETE = "complete"
-
-
-class ToolError(LorimerError):
-    """A tool raises this to fail with a message the model can act on.
-
-    Args:
-        message: what was wrong, with the value.
-        next: one concrete step for the model.
-        outcome: what is true of the effect. `None` lets lorimer work it out: before any effect for
-            reads; for tools with effects from the marks of `ToolContext.effect`, else `unknown`.
-        retryable: whether a corrected call makes sense.
-        code: the error code the model sees.
-    """
-
-    def __init__(
-        self,
-        message: str,
-        *,
-        next: str = "",
-        outcome: Outcome | None = None,
-        retryable: bool = True,
-        code: str = "tool_error",
-        details: Mapping[str, Any] | None = None,
-    ) -> None:
-        super().__init__(message, next=next)
-        self.outcome = outcome
-        self.retryable = retryable
-        self.code = code
-        self.details = {str(key): _json_or_repr(value) for key, value in (details or {}).items()}
-
-
-def _json_or_repr(value: Any) -> Any:
-    try:
-        json.dumps(value, allow_nan=False)
-    except (TypeError, ValueError, RecursionError):
-        return repr(value)
-    return value
-
-
-@dataclass(frozen=True, slots=True)
-class Principal:
-    """On whose behalf a session acts. Set by whoever opens the session, never by the model."""
-
-    id: str
-    roles: frozenset[str] = frozenset()
-
-
-class FileViews(Protocol):
-    """What this session has seen of files: to refuse an edit of a file that changed since."""
-
-    def seen(self, path: str) -> str | None:
-        """The content hash of `path` when this session last read or wrote it."""
-        ...
-
-    def remember(self, path: str, content_hash: str) -> None: ...
-
-
-class ForgetfulViews:
-    """`FileViews` in memory; a session gives tools one that it keeps."""
-
-    def __init__(self, views: Mapping[str, str] | None = None) -> None:
-        self.views = dict(views or {})
-
-    def seen(self, path: str) -> str | None:
-        return self.views.get(path)
-
-    def remember(self, path: str, content_hash: str) -> None:
-        self.views[path] = content_hash
-
-
-@dataclass(slots=True)
-class ToolContext:
-    """What a tool's function may know of where it runs; the model can write none of it.
-
-    A function gets it by a parameter annotated `ToolContext`; that parameter is not in the schema.
-
-    Attributes:
-        operation_key: stable key of this one effect: (session, tool, arguments, occurrence). Hand
-            it to the far side as its idempotency key (G2).
-        workspace: the folder the session works in; relative paths start here.
-        scratch: a folder outside the workspace for large outputs.
-        deadline: on `clock.monotonic()`, when the call will be stopped; `None` without a limit.
-        views: what the session has seen of files.
-        on_output: called with each piece of output as it comes, for people who watch.
-    """
-
-    session: str
-    call_id: str
-    principal: Principal
-    operation_key: str
-    workspace: Path
-    scratch: Path | None = None
-    clock: Clock = field(default_factory=SystemClock)
-    deadline: float | None = None
-    views: FileViews = field(default_factory=ForgetfulViews)
-    on_output: Callable[[str], None] | None = None
-    mark: EffectMark = EffectMark.NOT_MARKED
-    on_mark: Callable[[EffectMark], None] | None = None
-
-    @contextmanager
-    def effect(self) -> Iterator[None]:
-        """Wrap exactly the lines that change the world.
-
-        A call that ends before them ends `failed_before_effect`, one that fails after them
-        `failed_after_effect`, and one that is stopped inside them `unknown`.
-        """
-        self.set_mark(EffectMark.BEGUN)
-        yield
-        self.set_mark(EffectMark.COMPLETE)
-
-    def will_mark(self) -> None:
-        """Say that this function uses `effect()`: until then nothing has happened."""
-        if self.mark is EffectMark.NOT_MARKED:
-            self.set_mark(EffectMark.NOT_BEGUN)
-
-    def set_mark(self, mark: EffectMark) -> None:
-        self.mark = mark
-        if self.on_mark is not None:
-            self.on_mark(mark)
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,6 +89,9 @@ Verify = Callable[
 FindOutcome = Callable[[str, ToolContext], Any]
 """`find_outcome(operation_key, context)`: the result of a call that may have run, `NOT_FOUND` when
 it surely did not, or raises when the far side cannot say."""
+
+
+Preview = Callable[[Mapping[str, Any], ToolContext], "str | Awaitable[str | None] | None"]
 
 
 class _NotFound:
@@ -274,9 +159,15 @@ class Tool:
             after another, also across sessions and processes.
         group: toolkit or server the tool belongs to.
         where: where the function runs, `AUTO` worked out.
-        path_arguments, host_arguments, command_argument, sinks, outbound, private, memory, confirm:
-            what decisions about a call rest on; see `lorimer.core.decisions.Traits`.
+        path_arguments, host_arguments, command_argument, sinks, outbound, private, memory,
+            confirm, runs_code, confined, secrets: what decisions about a call rest on; see
+            `lorimer.core.decisions.Traits`.
         server: the MCP server it comes from.
+        cwd_of: from the session, the folder that relative paths in its arguments start from, where
+            that is not the workspace; a folder inside the session's roots.
+        preview: from arguments and context, a picture of what a call would change (a diff), for
+            whoever is asked; it changes nothing itself, and gives `None` when it has none.
+        calls_tools: it calls other tools by `ToolContext.call_tool`, and has no effects but theirs.
     """
 
     name: str
@@ -308,9 +199,16 @@ class Tool:
     private: bool = False
     memory: bool = False
     confirm: bool = False
+    runs_code: bool = False
+    confined: bool = False
+    secrets: tuple[str, ...] = ()
+    targets: tuple[str, ...] = ()
     max_attempts: int = 3
     group: str = ""
     server: str = ""
+    cwd_of: Callable[[ToolContext], str | None] | None = None
+    calls_tools: bool = False
+    preview: Preview | None = None
     spec: ToolSpec = field(init=False)
     where: Isolation = field(init=False)
     recovery: Idempotency = field(init=False)
@@ -346,6 +244,8 @@ class Tool:
                 next="Use seconds above 0, or None for no limit.",
             )
         schema = closed_schema(self.name, self.input_schema)
+        if self.confirm:
+            schema = _with_token(self.name, schema)
         put = object.__setattr__
         put(self, "input_schema", schema)
         put(self, "validator", compile_schema(self.name, schema))
@@ -359,6 +259,8 @@ class Tool:
                     next="Correct the example, or the schema.",
                 )
         text = self.description.text()
+        if self.confirm:
+            text += f"\nNote: {_TWO_CALLS}"
         for normaliser in self.normalisers:
             text += f"\nNote: {normaliser.doc}"
         put(self, "where", _where(self))
@@ -397,9 +299,28 @@ class Tool:
         return tool(**options)(function)
 
 
+TOKEN = "confirmation_token"
+"""The argument that tools with `confirm` have besides their own."""
+_TWO_CALLS = (
+    "it takes two calls. The first, without confirmation_token, only shows what would happen and "
+    "gives a token; the second, with the same arguments and the token, does it."
+)
+
+
+def _with_token(name: str, schema: dict[str, Any]) -> dict[str, Any]:
+    properties = schema.get("properties", {})
+    if TOKEN in properties:
+        raise ToolDefinitionError(
+            f"Tool {name!r} has an argument {TOKEN!r}; with confirm=True lorimer adds it.",
+            next="Leave it out, or give it another name.",
+        )
+    added = {"type": "string", "description": "The token that the first call gave."}
+    return {**schema, "properties": {**properties, TOKEN: added}}
+
+
 def _traits(tool: Tool) -> Traits:
     known = tool.input_schema.get("properties", {})
-    named = (*tool.path_arguments, *tool.host_arguments, *tool.sinks)
+    named = (*tool.path_arguments, *tool.host_arguments, *tool.sinks, *tool.targets)
     for name in (*named, *filter(None, (tool.command_argument,))):
         if name not in known:
             raise ToolDefinitionError(
@@ -422,6 +343,10 @@ def _traits(tool: Tool) -> Traits:
         confirm=tool.confirm,
         server=tool.server,
         definition=digest(told.encode()),
+        runs_code=tool.runs_code,
+        confined=tool.confined,
+        secrets=tool.secrets,
+        targets=tuple(tool.targets),
     )
 
 

@@ -118,6 +118,9 @@ class LocalModel:
             raise ModelError(f"{self.name} was closed.")
         began = time.monotonic()
         engine = self._engine
+        if request.tap is not None:
+            start = self._wrapper.start.encode("utf-8", "surrogatepass")
+            request.tap(b"".join((request.prefix.rendered, *request.fragments, start)))
         await engine.start()
         prefix = await engine.tokenize(_text(request.prefix.rendered))
         tokens = list(prefix)

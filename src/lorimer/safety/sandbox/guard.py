@@ -32,7 +32,7 @@ class Guard:
 
     workspace: Path
     mounts: list[str] = field(default_factory=list)
-    _watched: dict[str, tuple[int, int] | None] = field(default_factory=dict)
+    _watched: dict[str, tuple[int, ...] | None] = field(default_factory=dict)
     _folder: int = -1
 
     @staticmethod
@@ -57,7 +57,7 @@ class Guard:
                 guard.mounts += ["--ro-bind", str(path), str(path)]
             else:
                 guard._mount_target(path)
-        for folder in _nested_repositories(workspace):
+        for folder in nested_repositories(workspace):
             guard.mounts += ["--bind", str(folder), str(folder)]
             for name in ("hooks", "config", "config.worktree", "modules", "commondir"):
                 inner = folder / name
@@ -108,11 +108,12 @@ def _lstat(path: Path) -> os.stat_result | None:
         return None
 
 
-def _identity(found: os.stat_result | None) -> tuple[int, int] | None:
-    return None if found is None else (found.st_dev, found.st_ino)
+def _identity(found: os.stat_result | None) -> tuple[int, ...] | None:
+    """Numbers of inodes are used again, so they alone do not tell."""
+    return None if found is None else (found.st_dev, found.st_ino, found.st_mode, found.st_ctime_ns)
 
 
-def _nested_repositories(workspace: Path) -> Iterator[Path]:
+def nested_repositories(workspace: Path) -> Iterator[Path]:
     level = [workspace]
     seen = 0
     for depth in range(_DEPTH + 1):

@@ -11,14 +11,15 @@ from lorimer.core.errors import SandboxUnavailable
 from lorimer.safety.sandbox.spec import SandboxSpec
 
 HOME = "/home/user"
+TEMPORARY = ("/tmp", HOME, "/dev/shm")
 _USER = 1000
 _SPACES = (
     "--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-net", "--unshare-uts",
     "--uid", str(_USER), "--gid", str(_USER), "--hostname", "sandbox", "--cap-drop", "ALL",
     "--die-with-parent", "--new-session",
 )  # fmt: skip
-_SYSTEM = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
-_ETC = (
+SYSTEM = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
+ETC = (
     "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/alternatives",
     "/etc/localtime", "/etc/timezone", "/etc/mime.types", "/etc/magic", "/etc/fonts",
     "/etc/services", "/etc/protocols", "/etc/ssl/certs", "/etc/ssl/openssl.cnf", "/etc/terminfo",
@@ -39,41 +40,53 @@ def arguments(spec: SandboxSpec, guarded: Sequence[str]) -> list[str]:
     """
     size = str(spec.limits.tmp_bytes)
     out = [*_SPACES, "--ro-bind", "/usr", "/usr"]
-    for path in _SYSTEM:
+    for path in SYSTEM:
         if os.path.islink(path):
             out += ["--symlink", os.readlink(path), path]
         elif os.path.isdir(path):
             out += ["--ro-bind", path, path]
-    for path in _ETC:
+    for path in ETC:
         if os.path.exists(path):
             out += ["--ro-bind", path, path]
-    out += ["--proc", "/proc", *_proc_as_root(), "--dev", "/dev"]
-    for folder in ("/tmp", HOME, "/dev/shm"):
+    out += ["--proc", "/proc", *_read_only_settings(), "--dev", "/dev"]
+    for folder in TEMPORARY:
         out += ["--perms", "0700", "--size", size, "--tmpfs", folder]
+    for inside, outside in spec.folders.items():
+        out += ["--bind", os.path.abspath(outside), inside]
     shown: list[tuple[Path, str]] = [
         (Path(os.path.abspath(p)), "--ro-bind") for p in spec.read_only
     ]
     if spec.workspace is not None:
-        workspace = Path(os.path.abspath(spec.workspace))
-        if str(workspace) in _FORBIDDEN:
-            raise SandboxUnavailable(
-                f"The folder {workspace} cannot be given to a sandboxed program as its workspace.",
-                next="Start in a folder that holds only what the program may see.",
-            )
-        shown.append((workspace, "--bind" if spec.writable else "--ro-bind"))
+        own = workspace_of(spec.workspace)
+        shown.append((own, "--bind" if spec.writable else "--ro-bind"))
     for place, how in sorted(shown, key=lambda one: len(one[0].parts)):
         out += [how, str(place), str(place)]
     out += [*guarded, "--remount-ro", "/dev"]
     return [*out, "--chdir", str(spec.workspace) if spec.workspace is not None else HOME]
 
 
-def _proc_as_root() -> list[str]:
+def workspace_of(folder: Path) -> Path:
+    """The absolute path of a workspace.
+
+    Raises:
+        SandboxUnavailable: when it is a folder of the system, which no program is given.
+    """
+    workspace = Path(os.path.abspath(folder))
+    if str(workspace) in _FORBIDDEN:
+        raise SandboxUnavailable(
+            f"The folder {workspace} cannot be given to a sandboxed program as its workspace.",
+            next="Start in a folder that holds only what the program may see.",
+        )
+    return workspace
+
+
+def _read_only_settings() -> list[str]:
     """Real root may write kernel settings in a new `/proc`, capabilities or not: mount them over.
 
-    Anybody else cannot, by their permissions.
+    Anybody else may write only those of the sandbox's own namespaces, but these are limits, too.
     """
     if os.geteuid() != 0:
-        return []
+        return ["--ro-bind", "/proc/sys", "/proc/sys"] if os.path.isdir("/proc/sys") else []
     out: list[str] = []
     for name in sorted(os.listdir("/proc")):
         path = f"/proc/{name}"
@@ -99,6 +112,7 @@ def environment(spec: SandboxSpec) -> dict[str, str]:
         "TMPDIR": "/tmp",
         "LANG": "C.UTF-8",
         **spec.environment,
+        **(spec.egress.environment() if spec.egress is not None else {}),
     }
 
 

@@ -8,19 +8,14 @@ can see to that (see `reaper`). It is used only where a deployment says so.
 from __future__ import annotations
 
 import os
-import signal
-import subprocess
-import sys
 import time
 from collections.abc import Sequence
-from pathlib import Path
 
-from lorimer.core.errors import SandboxUnavailable
+from lorimer.safety.sandbox.quotas import Quota
+from lorimer.safety.sandbox.reaped import Reaped
 from lorimer.safety.sandbox.spec import OnOutput, SandboxResult, SandboxSpec, signal_of
-from lorimer.safety.sandbox.streams import Capture
-from lorimer.safety.sandbox.supervise import Pipes, close_all, exited, supervise
-
-_REAPER = str(Path(__file__).with_name("reaper.py"))
+from lorimer.safety.sandbox.streams import captures_of
+from lorimer.safety.sandbox.supervise import supervise
 
 
 async def run(
@@ -35,24 +30,30 @@ async def run(
     Raises:
         SandboxUnavailable: on systems without Linux's process descriptors.
     """
-    if not hasattr(os, "pidfd_open"):
-        raise SandboxUnavailable(
-            "The level `none` needs Linux's process descriptors.", next="Run on Linux 5.3 or later."
-        )
     started = time.monotonic()
     limits = spec.limits
-    tree = _Process(argv, spec, feeds_stdin=stdin is not None)
-    captures = (
-        Capture("stdout", limits, _spool(spec, "stdout"), on_output),
-        Capture("stderr", limits, _spool(spec, "stderr"), on_output),
+    quota = Quota(limits, written=(spec.workspace,) if spec.workspace and spec.writable else ())
+    tree = Reaped(
+        argv,
+        limits,
+        cwd=spec.workspace,
+        environment=_environment(spec),
+        feeds_stdin=stdin is not None,
+        pass_fds=spec.pass_fds,
     )
+    captures = captures_of(spec, on_output)
     try:
         try:
+            missing = tree.limit_processes(limits)
+            quota.pids = tree.pids
+            quota.memory_group = tree.group
+            tree.release()
             ending = await supervise(
-                tree, tree.pipes, captures, limits, stdin=stdin, watch=lambda: ""
+                tree, tree.pipes, captures, limits, stdin=stdin, watch=quota.check
             )
         finally:
             outputs = [c.close() for c in captures]
+            quota.close()
         code = tree.process.wait()
     finally:
         tree.close()
@@ -66,56 +67,10 @@ async def run(
         killed=ending.killed,
         duration_s=ending.gone_at - started,
         quiescent_s=ending.quiescent_s,
-        not_enforced=("everything but limits: this was no sandbox", *faults),
+        not_enforced=("everything but limits: this was no sandbox", *missing, *faults),
         level="none",
+        watched=quota.watched(),
     )
-
-
-def _spool(spec: SandboxSpec, name: str) -> Path | None:
-    return spec.spool / f"{spec.spool_name}.{name}" if spec.spool is not None else None
-
-
-class _Process:
-    """The reaper and what is below it."""
-
-    def __init__(self, argv: Sequence[str], spec: SandboxSpec, *, feeds_stdin: bool) -> None:
-        limits = spec.limits
-        out, out_inside = os.pipe()
-        err, err_inside = os.pipe()
-        into, inside = os.pipe() if feeds_stdin else (None, None)
-        self.pipes = Pipes(out, err, inside)
-        self._pidfd = -1
-        numbers = (limits.cpu_s, limits.memory_bytes, limits.file_bytes, limits.processes,
-                   limits.open_files)  # fmt: skip
-        try:
-            self.process = subprocess.Popen(
-                [sys.executable, "-I", "-S", _REAPER, *map(str, numbers), *argv],
-                stdin=subprocess.DEVNULL if into is None else into,
-                stdout=out_inside, stderr=err_inside, start_new_session=True,
-                cwd=spec.workspace, env=_environment(spec),
-            )  # fmt: skip
-        except BaseException:
-            close_all(out, err, inside)
-            raise
-        finally:
-            close_all(into, out_inside, err_inside)
-        for fd in (out, err, inside):
-            if fd is not None:
-                os.set_blocking(fd, False)
-        self._pidfd = os.pidfd_open(self.process.pid)
-
-    def kill(self) -> None:
-        try:
-            signal.pidfd_send_signal(self._pidfd, signal.SIGTERM)
-        except ProcessLookupError:
-            return
-
-    async def gone(self) -> None:
-        await exited(self._pidfd)
-        self.process.wait()
-
-    def close(self) -> None:
-        close_all(self._pidfd, self.pipes.stdout, self.pipes.stderr, self.pipes.stdin)
 
 
 def _environment(spec: SandboxSpec) -> dict[str, str]:

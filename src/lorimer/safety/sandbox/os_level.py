@@ -5,9 +5,9 @@ system's programs and libraries read-only; an empty home and `/tmp`; the workspa
 writable; an environment without anything of ours. It has no capabilities, cannot gain any, and when
 it ends, or is killed, everything it started ends with it.
 
-Not covered yet: the total size of what is written to a writable workspace (each file and the
-temporary file systems are limited), total memory of all processes together, granting single hosts,
-Landlock as a second fence. What a running kernel cannot enforce is in `SandboxResult.not_enforced`.
+The totals (memory of all processes, growth of the workspace, number of files) are watched, see
+`quotas.py`. Not covered: Landlock as a second fence inside. What a running kernel cannot enforce is
+in `SandboxResult.not_enforced`.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import os
 import resource
 import shutil
 import signal
+import socket
 import subprocess
 import time
 from collections.abc import Sequence
@@ -27,10 +28,14 @@ import anyio
 
 from lorimer.core.errors import SandboxUnavailable
 from lorimer.safety.sandbox import mounts, seccomp
+from lorimer.safety.sandbox.egress import PORT as EGRESS_PORT
+from lorimer.safety.sandbox.egress import granted
 from lorimer.safety.sandbox.guard import Guard
+from lorimer.safety.sandbox.netns import listen_inside
 from lorimer.safety.sandbox.pids import PidsGroup
+from lorimer.safety.sandbox.quotas import Quota, is_other_root
 from lorimer.safety.sandbox.spec import Limits, OnOutput, SandboxResult, SandboxSpec, signal_of
-from lorimer.safety.sandbox.streams import Capture
+from lorimer.safety.sandbox.streams import captures_of
 from lorimer.safety.sandbox.supervise import Pipes, close_all, exited, supervise
 
 _START_S = 20.0
@@ -56,25 +61,29 @@ async def run(
     """
     started = time.monotonic()
     guard = _guard(spec)
+    quota = Quota(spec.limits, written=_written(spec))
     try:
         command = mounts.arguments(spec, guard.mounts if guard else ())
         launch = _Launch(command, list(argv), spec, feeds_stdin=stdin is not None)
         try:
             not_enforced = await launch.start(spec.limits)
-            captures = _captures(spec, on_output)
+            launch.locate(quota, spec)
+            captures = captures_of(spec, on_output)
 
             def watch() -> str:
                 if guard is not None and guard.appeared():
                     return "protected"
-                return launch.too_many(spec.limits.processes)
+                return launch.too_many(spec.limits.processes) or quota.check()
 
             try:
-                ending = await supervise(
-                    launch, launch.pipes, captures, spec.limits, stdin=stdin, watch=watch
-                )
+                async with granted(spec.egress, launch.network):
+                    ending = await supervise(
+                        launch, launch.pipes, captures, spec.limits, stdin=stdin, watch=watch
+                    )
             finally:
                 outputs = [c.close() for c in captures]
                 quarantined = guard.quarantine() if guard is not None else ()
+                quota.close()
             exit_code = launch.exit_code(outputs[1].text() if outputs[1].total < 4096 else "")
         finally:
             launch.close()
@@ -92,7 +101,8 @@ async def run(
         duration_s=ending.gone_at - started,
         quiescent_s=ending.quiescent_s,
         quarantined=quarantined,
-        not_enforced=(*not_enforced, *faults),
+        not_enforced=(*not_enforced, *quota.gaps(), *faults),
+        watched=quota.watched(),
     )
 
 
@@ -116,17 +126,15 @@ def program() -> str:
     if found is None:
         raise SandboxUnavailable(
             "bubblewrap (the program `bwrap`) is not installed.",
-            next="Install it, e.g. `apt install bubblewrap` or `dnf install bubblewrap`.",
+            next="Install it, e.g. `apt install bubblewrap` or `dnf install bubblewrap`; or allow "
+            "the weaker level `landlock`, which needs no program.",
         )
     return found
 
 
-def _captures(spec: SandboxSpec, on_output: OnOutput | None) -> tuple[Capture, Capture]:
-    def one(name: str) -> Capture:
-        spool = spec.spool / f"{spec.spool_name}.{name}" if spec.spool is not None else None
-        return Capture(name, spec.limits, spool, on_output)
-
-    return one("stdout"), one("stderr")
+def _written(spec: SandboxSpec) -> tuple[Path, ...]:
+    workspace = (spec.workspace,) if spec.workspace is not None and spec.writable else ()
+    return (*workspace, *spec.folders.values())
 
 
 class _Launch:
@@ -137,6 +145,8 @@ class _Launch:
     ) -> None:
         bwrap = program()
         self._init = self._outer = -1
+        self._grants = spec.egress is not None
+        self.network: socket.socket | None = None
         self._group: PidsGroup | None = None
         self._init_pid = 0
         self._reported = b""
@@ -156,7 +166,7 @@ class _Launch:
                  "--seccomp", str(data), "--json-status-fd", str(status),
                  "--block-fd", str(block), "--", *argv],
                 stdin=subprocess.DEVNULL if into is None else into,
-                stdout=out_inside, stderr=err_inside, pass_fds=handed,
+                stdout=out_inside, stderr=err_inside, pass_fds=[*handed, *spec.pass_fds],
                 env=mounts.environment(spec), cwd="/", start_new_session=True,
             )  # fmt: skip
         except BaseException:
@@ -180,7 +190,9 @@ class _Launch:
                 await self._find_init()
             for kind, value in _rlimits(limits):
                 resource.prlimit(self._init_pid, kind, (value, value))
-            missing = self._limit_processes(limits.processes)
+            missing = self._limit_processes(limits)
+            if self._grants:
+                self.network = await listen_inside(self._init_pid, EGRESS_PORT)
             os.write(self._release, b"x")
         except BaseException as fault:
             with anyio.CancelScope(shield=True):
@@ -224,23 +236,38 @@ class _Launch:
             "kernel.apparmor_restrict_unprivileged_userns, the container's seccomp profile).",
         )
 
-    def _limit_processes(self, limit: int) -> list[str]:
+    def _limit_processes(self, limits: Limits) -> list[str]:
+        self._group = PidsGroup.create(limits.processes, limits.tree_memory_bytes)
+        try:
+            if self._group is not None:
+                self._group.add(self._init_pid)
+                return []
+        except OSError:  # a group that we may make, but not move a process to
+            if self._group is not None:
+                self._group.remove()
+                self._group = None
         if os.geteuid() != 0:
-            return []
-        self._group = PidsGroup.create(limit)
-        if self._group is not None:
-            self._group.add(self._init_pid)
-            return []
+            return []  # RLIMIT_NPROC holds
         return ["the number of processes (root without a pids cgroup: counted, and killed if over)"]
+
+    def locate(self, quota: Quota, spec: SandboxSpec) -> None:
+        """Tell `quota` where to look at this tree; call it when the tree has started."""
+        inside = Path(f"/proc/{self._init_pid}/root")
+        quota.root, quota.proc = inside, inside / "proc"
+        quota.pids = lambda: [int(n) for n in _listed(quota.proc) if n.isdigit()]
+        quota.temporary = tuple(
+            inside / folder.lstrip("/") for folder in mounts.TEMPORARY if folder not in spec.folders
+        )
+        quota.memory_group = self._group
 
     def too_many(self, limit: int) -> str:
         """`processes` when the limit was run into (pids cgroup) or passed (counted)."""
         if os.geteuid() != 0 or self._group is not None:
             return ""
-        try:
-            count = sum(n.isdigit() for n in os.listdir(f"/proc/{self._init_pid}/root/proc"))
-        except OSError:
-            return ""
+        inside = Path(f"/proc/{self._init_pid}/root")
+        if not is_other_root(inside):
+            return ""  # it is still being set up
+        count = sum(n.isdigit() for n in _listed(inside / "proc"))
         return "processes" if count > limit else ""
 
     def kill(self) -> None:
@@ -286,7 +313,16 @@ class _Launch:
         if self._group is not None:
             self._group.remove()
         close_all(self._status, self._release, self._init, self._outer)
+        if self.network is not None:
+            self.network.close()
         close_all(self.pipes.stdout, self.pipes.stderr, self.pipes.stdin)
+
+
+def _listed(folder: Path) -> list[str]:
+    try:
+        return os.listdir(folder)
+    except OSError:
+        return []
 
 
 def _rlimits(limits: Limits) -> list[tuple[int, int]]:
@@ -303,22 +339,3 @@ def _rlimits(limits: Limits) -> list[tuple[int, int]]:
         hard = resource.getrlimit(kind)[1]
         capped.append((kind, value if hard == resource.RLIM_INFINITY else min(value, hard)))
     return capped
-
-
-def probe(folder: Path) -> None:
-    """Run `true` in a sandbox once, to know that it works here.
-
-    Raises:
-        SandboxUnavailable: with the reason.
-    """
-    spec = SandboxSpec(workspace=folder, limits=Limits(wall_s=_START_S))
-
-    async def once() -> SandboxResult:
-        return await run(["/usr/bin/env", "true"], spec=spec)
-
-    result = anyio.run(once)
-    if result.exit_code != 0:
-        raise SandboxUnavailable(
-            f"A program in a sandbox here ends with {result.exit_code}: {result.stderr.text()}",
-            next="Look at what bubblewrap says with `bwrap --ro-bind / / --unshare-all true`.",
-        )

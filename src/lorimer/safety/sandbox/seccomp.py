@@ -2,8 +2,9 @@
 
 Default is to allow: the namespaces do the main work, and the filter closes what they leave open
 (socket families that no network namespace covers, io_uring, nested user namespaces, keyrings,
-tracing, mounts). The instruction format and `struct seccomp_data` are those of seccomp(2); the call
-numbers those of `asm/unistd_64.h` (x86-64) and `asm-generic/unistd.h` (aarch64).
+tracing, mounts, files that run as their owner). Where nothing but Landlock stands behind it, it
+also closes what Landlock does not look at (`alone`). The instruction format and
+`struct seccomp_data` are those of seccomp(2); the call numbers are in `calls.py`.
 
 Not covered: arguments behind pointers (a filter cannot see the address of a `connect`), and other
 architectures, where `build` refuses.
@@ -14,10 +15,10 @@ from __future__ import annotations
 import errno
 import platform
 import struct
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 from lorimer.core.errors import SandboxUnavailable
+from lorimer.safety.sandbox.calls import MACHINES, Machine
 
 _LOAD = 0x20  # BPF_LD | BPF_W | BPF_ABS
 _JUMP_EQUAL = 0x15  # BPF_JMP | BPF_JEQ | BPF_K
@@ -32,82 +33,39 @@ _NR, _ARCH, _ARGUMENTS = 0, 4, 16
 _NEW_NAMESPACES = 0x7E020000  # CLONE_NEW{NS,CGROUP,UTS,IPC,USER,PID,NET}
 _AF_UNIX, _AF_INET, _AF_INET6 = 1, 2, 10
 _TIOCSTI, _TIOCLINUX = 0x5412, 0x541C
+_SET_FILE_FLAGS = (0x40086602, 0x40047602, 0x401C5820)  # FS_IOC_SETFLAGS, SETVERSION, FSSETXATTR
+_PERSONALITIES = (0, 0x8, 0x20000, 0x20008, 0xFFFFFFFF)  # Linux, 32 bits, old version, ask
+_MAY_CREATE = 0o100 | 0x400000  # O_CREAT, __O_TMPFILE
+_RUNS_AS_OWNER = 0o6000  # S_ISUID | S_ISGID
 
 
-@dataclass(frozen=True, slots=True)
-class _Machine:
-    arch: int
-    clone: int
-    socket: int
-    socketpair: int
-    ioctl: int
-    forbidden: Mapping[str, int]
-    x32: bool = False
-
-
-_COMMON = {
-    "io_uring_setup": 425, "io_uring_enter": 426, "io_uring_register": 427, "open_tree": 428,
-    "move_mount": 429, "fsopen": 430, "fsconfig": 431, "fsmount": 432, "fspick": 433,
-    "clone3": 435, "pidfd_getfd": 438, "mount_setattr": 442, "quotactl_fd": 443,
-    "open_tree_attr": 467,
-}  # fmt: skip
-
-_MACHINES = {
-    "x86_64": _Machine(
-        0xC000003E, clone=56, socket=41, socketpair=53, ioctl=16, x32=True,
-        forbidden=_COMMON | {
-            "ptrace": 101, "syslog": 103, "vhangup": 153, "modify_ldt": 154, "pivot_root": 155,
-            "chroot": 161, "acct": 163, "settimeofday": 164, "mount": 165, "umount2": 166,
-            "swapon": 167, "swapoff": 168, "reboot": 169, "sethostname": 170,
-            "setdomainname": 171, "iopl": 172, "ioperm": 173, "init_module": 175,
-            "delete_module": 176, "quotactl": 179, "lookup_dcookie": 212, "clock_settime": 227,
-            "kexec_load": 246, "add_key": 248, "request_key": 249, "keyctl": 250,
-            "migrate_pages": 256, "unshare": 272, "move_pages": 279, "perf_event_open": 298,
-            "fanotify_init": 300, "name_to_handle_at": 303, "open_by_handle_at": 304,
-            "clock_adjtime": 305, "setns": 308, "process_vm_readv": 310,
-            "process_vm_writev": 311, "kcmp": 312, "finit_module": 313, "kexec_file_load": 320,
-            "bpf": 321, "userfaultfd": 323,
-        },
-    ),
-    "aarch64": _Machine(
-        0xC00000B7, clone=220, socket=198, socketpair=199, ioctl=29,
-        forbidden=_COMMON | {
-            "lookup_dcookie": 18, "umount2": 39, "mount": 40, "pivot_root": 41, "chroot": 51,
-            "vhangup": 58, "quotactl": 60, "acct": 89, "kexec_load": 104, "init_module": 105,
-            "delete_module": 106, "clock_settime": 112, "syslog": 116, "ptrace": 117,
-            "reboot": 142, "sethostname": 161, "setdomainname": 162, "settimeofday": 170,
-            "add_key": 217, "request_key": 218, "keyctl": 219, "swapon": 224, "swapoff": 225,
-            "migrate_pages": 238, "move_pages": 239, "perf_event_open": 241,
-            "fanotify_init": 262, "name_to_handle_at": 264, "open_by_handle_at": 265,
-            "clock_adjtime": 266, "setns": 268, "process_vm_readv": 270,
-            "process_vm_writev": 271, "kcmp": 272, "finit_module": 273, "bpf": 280,
-            "userfaultfd": 282, "kexec_file_load": 294, "unshare": 97,
-        },
-    ),
-}  # fmt: skip
-
-_ABSENT = frozenset({"clone3", "io_uring_setup", "io_uring_enter", "io_uring_register"})
+_ABSENT = frozenset(
+    {"clone3", "openat2", "io_uring_setup", "io_uring_enter", "io_uring_register", "fchmodat2"}
+)
 """Answered with ENOSYS, so that programs fall back to the older call (glibc does, for clone3)."""
 
 
-def build(machine: str | None = None, *, unix_sockets: bool = False) -> bytes:
+def build(machine: str | None = None, *, unix_sockets: bool = False, alone: bool = False) -> bytes:
     """The filter as an array of `struct sock_filter`.
 
     Args:
         machine: as `platform.machine()` gives it; `None` for this one.
         unix_sockets: whether `socket(AF_UNIX)` is allowed; `socketpair` always is.
+        alone: no namespaces and no read-only mounts stand behind the filter: no sockets of any
+            family but pairs, no System V or POSIX queues, no change of modes, owners, attributes
+            and times by path, no change of other processes' limits and priorities.
 
     Raises:
         SandboxUnavailable: for a machine whose call numbers are not known here.
     """
     name = machine or platform.machine()
-    known = _MACHINES.get(name)
+    known = MACHINES.get(name)
     if known is None:
         raise SandboxUnavailable(
             f"No system call filter is known for {name} machines.",
-            next=f"Use one of: {', '.join(_MACHINES)}.",
+            next=f"Use one of: {', '.join(MACHINES)}.",
         )
-    families = [_AF_INET, _AF_INET6, *([_AF_UNIX] if unix_sockets else [])]
+    families = [] if alone else [_AF_INET, _AF_INET6, *([_AF_UNIX] if unix_sockets else [])]
     program = [
         _op(_LOAD, _ARCH),
         _op(_JUMP_EQUAL, known.arch, 1, 0),
@@ -116,7 +74,8 @@ def build(machine: str | None = None, *, unix_sockets: bool = False) -> bytes:
     ]
     if known.x32:  # the x32 calls have numbers of their own above this bit
         program += [_op(_JUMP_AT_LEAST, 0x40000000, 0, 1), _op(_RETURN, _ERRNO | errno.ENOSYS)]
-    for call, number in known.forbidden.items():
+    forbidden = {**known.forbidden, **known.alone} if alone else known.forbidden
+    for call, number in forbidden.items():
         code = errno.ENOSYS if call in _ABSENT else errno.EPERM
         program += [_op(_JUMP_EQUAL, number, 0, 1), _op(_RETURN, _ERRNO | code)]
     program += _when(known.clone, [
@@ -127,13 +86,13 @@ def build(machine: str | None = None, *, unix_sockets: bool = False) -> bytes:
     ])  # fmt: skip
     program += _when(known.socket, _only(families))
     program += _when(known.socketpair, _only([_AF_UNIX]))
-    program += _when(known.ioctl, [
-        _op(_LOAD, _ARGUMENTS + 8),
-        _op(_JUMP_EQUAL, _TIOCSTI, 1, 0),
-        _op(_JUMP_EQUAL, _TIOCLINUX, 0, 1),
-        _op(_RETURN, _ERRNO | errno.EPERM),
-        _op(_RETURN, _ALLOW),
-    ])  # fmt: skip
+    refused = (_TIOCSTI, _TIOCLINUX, *(_SET_FILE_FLAGS if alone else ()))
+    program += _when(known.ioctl, _none_of(refused))
+    program += _when(known.personality, _one_of(0, _PERSONALITIES))
+    program += _no_file_that_runs_as_its_owner(known)
+    if alone:
+        program += _when(known.prlimit, _unless_zero(0))
+        program += _when(known.utimensat, _unless_zero(1))
     program.append(_op(_RETURN, _ALLOW))
     return b"".join(program)
 
@@ -156,3 +115,53 @@ def _only(families: Sequence[int]) -> list[bytes]:
         _op(_RETURN, _ERRNO | errno.EAFNOSUPPORT),
         _op(_RETURN, _ALLOW),
     ]
+
+
+def _none_of(commands: Sequence[int]) -> list[bytes]:
+    """Refuse these values of the second argument."""
+    block = [_op(_LOAD, _ARGUMENTS + 8)]
+    for place, command in enumerate(commands):
+        block.append(_op(_JUMP_EQUAL, command, len(commands) - place, 0))
+    return [*block, _op(_RETURN, _ALLOW), _op(_RETURN, _ERRNO | errno.EPERM)]
+
+
+def _one_of(argument: int, values: Sequence[int]) -> list[bytes]:
+    """Refuse all but these values of an argument (its lower 32 bits)."""
+    block = [_op(_LOAD, _ARGUMENTS + 8 * argument)]
+    for place, value in enumerate(values):
+        block.append(_op(_JUMP_EQUAL, value, len(values) - place, 0))
+    return [*block, _op(_RETURN, _ERRNO | errno.EPERM), _op(_RETURN, _ALLOW)]
+
+
+def _unless_zero(argument: int) -> list[bytes]:
+    """Refuse any value of this argument (64 bits) but zero: this process, or a null pointer."""
+    return [
+        _op(_LOAD, _ARGUMENTS + 8 * argument),
+        _op(_JUMP_EQUAL, 0, 0, 3),
+        _op(_LOAD, _ARGUMENTS + 8 * argument + 4),
+        _op(_JUMP_EQUAL, 0, 0, 1),
+        _op(_RETURN, _ALLOW),
+        _op(_RETURN, _ERRNO | errno.EPERM),
+    ]
+
+
+def _no_file_that_runs_as_its_owner(known: Machine) -> list[bytes]:
+    """No set-user-id and set-group-id bits: outside, such a file would run as the user."""
+    program: list[bytes] = []
+    for number, mode in known.modes:
+        program += _when(number, [
+            _op(_LOAD, _ARGUMENTS + 8 * mode),
+            _op(_JUMP_ANY_BIT, _RUNS_AS_OWNER, 0, 1),
+            _op(_RETURN, _ERRNO | errno.EPERM),
+            _op(_RETURN, _ALLOW),
+        ])  # fmt: skip
+    for number, flags, mode in known.opens:  # without a new file, the bits are left-over garbage
+        program += _when(number, [
+            _op(_LOAD, _ARGUMENTS + 8 * flags),
+            _op(_JUMP_ANY_BIT, _MAY_CREATE, 0, 3),
+            _op(_LOAD, _ARGUMENTS + 8 * mode),
+            _op(_JUMP_ANY_BIT, _RUNS_AS_OWNER, 0, 1),
+            _op(_RETURN, _ERRNO | errno.EPERM),
+            _op(_RETURN, _ALLOW),
+        ])  # fmt: skip
+    return program

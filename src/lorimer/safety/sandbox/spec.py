@@ -6,6 +6,12 @@ import signal
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lorimer.core.secrets import ByteStream
+
+if TYPE_CHECKING:
+    from lorimer.safety.sandbox.egress import Egress
 
 OnOutput = Callable[[str, bytes], None]
 """Called with `"stdout"` or `"stderr"` and each piece as it comes."""
@@ -19,8 +25,12 @@ class Limits:
         wall_s: seconds from start to the end of the whole tree.
         cpu_s: CPU seconds of one process.
         memory_bytes: address space of one process.
-        file_bytes: size of one file. The total of all files in a writable workspace has no limit
-            at this level.
+        tree_memory_bytes: resident memory of all processes together, with what lies in the
+            temporary file systems.
+        file_bytes: size of one file.
+        disk_bytes: what a writable workspace may grow by.
+        inodes: files and folders that may be made, in the workspace and in each temporary file
+            system.
         processes: processes and threads at one time.
         open_files: descriptors of one process.
         kept_bytes: of each stream, how much the result holds (first and last half of it).
@@ -38,6 +48,9 @@ class Limits:
     kept_bytes: int = 1 << 20
     output_bytes: int = 512 << 20
     tmp_bytes: int = 512 << 20
+    tree_memory_bytes: int = 4 << 30
+    disk_bytes: int = 4 << 30
+    inodes: int = 200_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +66,13 @@ class SandboxSpec:
         spool: a folder for the whole output, as `<name>.stdout` and `<name>.stderr`; written only
             when the output is more than the result holds.
         spool_name: that name.
+        folders: further folders that the program may write, by where it sees them; an own `/tmp`
+            that outlives the run, for one. Only levels with mounts (`os` with bubblewrap) show
+            them there.
+        pass_fds: descriptors that the program inherits under the same numbers.
+        without_secrets: makes a stream for each of the outputs, which takes secrets out of it
+            before anything else sees it.
+        egress: hosts that the program may reach through our proxy; `None` for no network at all.
     """
 
     workspace: Path | None = None
@@ -63,6 +83,10 @@ class SandboxSpec:
     unix_sockets: bool = False
     spool: Path | None = None
     spool_name: str = "output"
+    folders: Mapping[str, Path] = field(default_factory=dict)
+    pass_fds: tuple[int, ...] = ()
+    egress: Egress | None = None
+    without_secrets: Callable[[], ByteStream] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,11 +122,14 @@ class SandboxResult:
     Attributes:
         exit_code: of the program; `None` when the tree was killed by us.
         signal: the signal that ended the program, as far as its exit code (128 + n) tells.
-        killed: why we killed the tree: `timeout`, `output`, `processes`, `protected`, or empty.
+        killed: why we killed the tree: `timeout`, `output`, `processes`, `memory`, `disk`,
+            `inodes`, `protected`, or empty.
         duration_s: from start to the end of the whole tree.
         quiescent_s: from the decision to kill to the end of the whole tree (G7); else 0.0.
         quarantined: protected names that appeared during the run and were renamed.
         not_enforced: limits that could not be set here, in words.
+        watched: limits that are not the kernel's but looked after from outside, in words; a program
+            may be over them for a tenth of a second.
     """
 
     exit_code: int | None
@@ -115,6 +142,7 @@ class SandboxResult:
     quarantined: tuple[str, ...] = ()
     not_enforced: tuple[str, ...] = ()
     level: str = "os"
+    watched: tuple[str, ...] = ()
 
     @property
     def timed_out(self) -> bool:

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import anyio
 
-from lorimer.safety.sandbox.spec import Limits, OnOutput, Output
+from lorimer.core.secrets import ByteStream
+from lorimer.safety.sandbox.spec import Limits, OnOutput, Output, SandboxSpec
 
 _PIECE = 1 << 16
 
@@ -19,11 +20,18 @@ class Capture:
     Args:
         name: `stdout` or `stderr`.
         spool: where the whole stream goes once it is more than is kept; `None` for nowhere.
+        clean: what every piece goes through first.
     """
 
     def __init__(
-        self, name: str, limits: Limits, spool: Path | None, on_output: OnOutput | None
+        self,
+        name: str,
+        limits: Limits,
+        spool: Path | None,
+        on_output: OnOutput | None,
+        clean: ByteStream | None = None,
     ) -> None:
+        self._clean = clean
         self._name = name
         self._half = limits.kept_bytes // 2
         self._limit = limits.output_bytes
@@ -41,6 +49,12 @@ class Capture:
         return self._total > self._limit
 
     def take(self, piece: bytes) -> None:
+        if self._clean is not None:
+            piece = self._clean.feed(piece)
+        if piece:
+            self._take(piece)
+
+    def _take(self, piece: bytes) -> None:
         self._total += len(piece)
         room = self._half - len(self._head)
         if self._stored < 0 and self._spool is not None and self._total > 2 * self._half:
@@ -79,6 +93,10 @@ class Capture:
             self._stored = -1
 
     def close(self) -> Output:
+        rest = b"" if self._clean is None else self._clean.end()
+        self._clean = None
+        if rest:
+            self._take(rest)
         stored = self._spool if self._stored >= 0 else None
         if self._stored >= 0:
             os.close(self._stored)
@@ -87,6 +105,17 @@ class Capture:
         if self._total > 2 * self._half:
             tail = tail[-self._half :] if self._half else b""
         return Output(bytes(self._head), tail, self._total, stored)
+
+
+def captures_of(spec: SandboxSpec, on_output: OnOutput | None) -> tuple[Capture, Capture]:
+    """One for standard output, one for standard error."""
+
+    def one(name: str) -> Capture:
+        spool = spec.spool / f"{spec.spool_name}.{name}" if spec.spool is not None else None
+        clean = None if spec.without_secrets is None else spec.without_secrets()
+        return Capture(name, spec.limits, spool, on_output, clean)
+
+    return one("stdout"), one("stderr")
 
 
 async def pump(fd: int, capture: Capture, stop: Callable[[str], None]) -> None:

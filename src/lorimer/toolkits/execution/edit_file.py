@@ -23,8 +23,9 @@ from lorimer.core.trust import Trust
 from lorimer.safety.path_faults import PathRefused
 from lorimer.safety.paths import Slot
 from lorimer.toolkits.execution import replace
+from lorimer.toolkits.execution.checks import check_written
 from lorimer.toolkits.execution.compare import around, diff, nearest
-from lorimer.toolkits.execution.syntax import check_syntax
+from lorimer.toolkits.execution.previews import whole_diff
 from lorimer.toolkits.execution.write_file import encoded, path_key, unchanged_since_seen
 from lorimer.toolkits.opening import nothing_done, refusals, roots_of
 from lorimer.toolkits.text import SAMPLE, Encoding, detect, read_all
@@ -66,6 +67,19 @@ def find_outcome(operation_key: str, context: ToolContext) -> Any:
     )
 
 
+def preview(arguments: Mapping[str, Any], context: ToolContext) -> str | None:
+    """What a call would make of the file, as a whole unified diff; nothing is changed."""
+    old, new = str(arguments["old_text"]), str(arguments["new_text"])
+    count = -1 if arguments.get("replace_all") else 1
+
+    def edited(before: str) -> str:
+        if not old or old not in before:
+            raise ToolError("old_text does not stand in the file as it is now")
+        return before.replace(old, new, count)
+
+    return whole_diff(context, str(arguments["path"]), edited)
+
+
 @tool(
     description=Description(
         "Replace old_text, which must stand exactly once in the file, by new_text, byte for byte.",
@@ -82,7 +96,9 @@ def find_outcome(operation_key: str, context: ToolContext) -> Any:
     timeout_s=60,
     resources=path_key,
     path_arguments=("path",),
-    verify=check_syntax,
+    confined=True,
+    preview=preview,
+    verify=check_written,
     trust=Trust.USER_DATA,
     group="files",
 )

@@ -61,6 +61,7 @@ def make_run_python(*, allow_unsandboxed: bool = False) -> Tool:
         category=Category.EXECUTION,
         effects=Effects.WRITE,
         idempotency=Idempotency.NONE,
+        runs_code=True,
         timeout_s=_LONGEST_S + 30,
         trust=Trust.USER_DATA,
         group="files",
@@ -92,6 +93,7 @@ async def _run(code: str, timeout_s: int, context: ToolContext, *, allow_unsandb
         limits=limits,
         spool=_spool(context),
         spool_name=f"run-{digest(context.operation_key.encode())[:16]}",
+        without_secrets=context.without_secrets,
     )
     argv = [sys.executable, "-I", "-B", "-X", "utf8", "-u", str(_HARNESS)]
 

@@ -12,8 +12,9 @@ from lorimer.core.calls import Effects, Idempotency
 from lorimer.core.trust import Trust
 from lorimer.safety.paths import Slot
 from lorimer.toolkits.execution import replace
+from lorimer.toolkits.execution.checks import check_written
 from lorimer.toolkits.execution.compare import diff
-from lorimer.toolkits.execution.syntax import check_syntax
+from lorimer.toolkits.execution.previews import whole_diff
 from lorimer.toolkits.opening import nothing_done, refusals, roots_of
 from lorimer.toolkits.text import SAMPLE, Encoding, detect
 from lorimer.tools.function import tool
@@ -23,6 +24,12 @@ from lorimer.tools.tool import Category, Description, ToolContext
 def path_key(arguments: Mapping[str, Any]) -> list[str]:
     """Writes to files run one after another: two paths can name one file (links, case)."""
     return ["files"]
+
+
+def preview(arguments: Mapping[str, Any], context: ToolContext) -> str | None:
+    """What a call would make of the file, as a whole unified diff; nothing is changed."""
+    content = str(arguments["content"])
+    return whole_diff(context, str(arguments["path"]), lambda _: content)
 
 
 @tool(
@@ -40,7 +47,9 @@ def path_key(arguments: Mapping[str, Any]) -> list[str]:
     timeout_s=60,
     resources=path_key,
     path_arguments=("path",),
-    verify=check_syntax,
+    confined=True,
+    preview=preview,
+    verify=check_written,
     trust=Trust.USER_DATA,
     group="files",
 )

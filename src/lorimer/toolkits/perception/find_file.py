@@ -33,6 +33,7 @@ _PAGE = 100
     effects=Effects.READ,
     timeout_s=60,
     path_arguments=("path",),
+    confined=True,
     trust=Trust.USER_DATA,
     group="files",
 )

@@ -40,6 +40,7 @@ _SPACES = "[ \\x{a0}\\x{202f}\\x{2007}\\x{2009}\\t]"
     effects=Effects.READ,
     timeout_s=60,
     path_arguments=("path",),
+    confined=True,
     trust=Trust.USER_DATA,
     group="files",
 )

@@ -33,6 +33,7 @@ _KINDS = {stat.S_IFIFO: "pipe", stat.S_IFSOCK: "socket", stat.S_IFCHR: "device",
     effects=Effects.READ,
     timeout_s=30,
     path_arguments=("path",),
+    confined=True,
     trust=Trust.USER_DATA,
     group="files",
 )

@@ -48,6 +48,7 @@ _LARGEST_IMAGE = 5 << 20
     effects=Effects.READ,
     timeout_s=60,
     path_arguments=("path",),
+    confined=True,
     trust=Trust.USER_DATA,
     group="files",
 )

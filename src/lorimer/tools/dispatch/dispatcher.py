@@ -8,6 +8,7 @@ whatever happens, and no exception of a tool comes out of here.
 from __future__ import annotations
 
 import asyncio
+import functools
 import traceback
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -16,13 +17,15 @@ from lorimer.core.calls import Effects, Idempotency, JournalState, Outcome, Refu
 from lorimer.core.errors import StoreError
 from lorimer.core.watch import Warned
 from lorimer.store.protocol import CallRecord, Remark
+from lorimer.tools.dispatch.ahead import ask_ahead
 from lorimer.tools.dispatch.find import find
+from lorimer.tools.dispatch.inner import InnerCalls
 from lorimer.tools.dispatch.once import ask_outcome, once, unknown
 from lorimer.tools.dispatch.parse import parse
 from lorimer.tools.dispatch.permit import permit
 from lorimer.tools.dispatch.present import effectful_failure, present
 from lorimer.tools.dispatch.record import record
-from lorimer.tools.dispatch.review import review
+from lorimer.tools.dispatch.review import review, skipped
 from lorimer.tools.dispatch.rules import rules
 from lorimer.tools.dispatch.run import run
 from lorimer.tools.dispatch.shape import shape
@@ -49,6 +52,7 @@ class Dispatcher:
         self.around = around
         self.stations = tuple(stations)
         self.cancelled = False
+        around.inner = lambda outer: InnerCalls(outer, around, self._one, self._end, self.settle)
 
     async def run(
         self, calls: Sequence[ToolCall], journal: Mapping[str, CallRecord] | None = None
@@ -110,15 +114,19 @@ class Dispatcher:
             if refusal is not None or state.replayed:
                 return refusal
             return replace(_interrupted(), outcome=Outcome.FAILED_BEFORE_EFFECT)
+        if state.tool is not None and state.tool.calls_tools and self.around.inner is not None:
+            return await self.around.inner(state).settle()
         return unknown(state, "The run was interrupted after this call had started")
 
     async def _run(
         self, calls: Sequence[ToolCall], journal: Mapping[str, CallRecord]
     ) -> list[CallState]:
         states = [CallState(call, journal.get(call.id)) for call in calls]
+        self.around.claims.clear()
+        self.around.ask_ahead = functools.partial(ask_ahead, states, self.around)
         for state in states:
             state.alone = len(states) == 1
-        failed_write = ""
+        failed_write, waits = "", False
         place = 0
         while place < len(states):
             first = states[place]
@@ -133,11 +141,13 @@ class Dispatcher:
                 continue
             place += 1
             if failed_write and not self.around.cancel_reason and not _ended(first):
-                await self._end(first, _skipped(failed_write))
-                continue
+                if not waits:
+                    await self._end(first, skipped(failed_write))
+                    continue
+                first.held = failed_write
             await self._one(first)
-            if self.around.stop_on_failed_write and effectful_failure(first):
-                failed_write = first.name
+            if self.around.stop_on_failed_write and effectful_failure(first) and not failed_write:
+                failed_write, waits = first.name, first.code == "needs_approval"
         return states
 
     def _is_read(self, state: CallState) -> bool:
@@ -176,6 +186,11 @@ class Dispatcher:
             state.tool = around.registry.get(state.name)
             state.replayed = True
             return None
+        if state.journal is not None and state.journal.state is JournalState.STARTED:
+            tool = around.registry.get(state.name)
+            if tool is not None and tool.calls_tools and around.inner is not None:
+                state.tool, state.value, state.started = tool, state.journal.value, True
+                return await around.inner(state).settle()  # never run again, whoever allows it
         try:
             if around.cancel_reason:
                 raise CallCancelled
@@ -216,7 +231,10 @@ class Dispatcher:
         )
         await self.around.store.commit(
             Remark(
-                self.around.session, "lorimer", "station.fault", f"{type(fault).__name__}: {fault}"
+                self.around.session,
+                "lorimer",
+                "station.fault",
+                self.around.clean(f"{type(fault).__name__}: {fault}"),
             )
         )
         outcome = state.outcome
@@ -243,15 +261,6 @@ class Dispatcher:
 
 def _ended(state: CallState) -> bool:
     return state.journal is not None and state.journal.state is JournalState.FINISHED
-
-
-def _skipped(after: str) -> Refusal:
-    return Refusal(
-        "skipped",
-        f"This call was not run, because {after} failed before it in the same turn.",
-        next="Deal with the failure first; call this again if it is still right.",
-        retryable=False,
-    )
 
 
 def _interrupted() -> Refusal:

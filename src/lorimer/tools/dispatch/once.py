@@ -15,11 +15,13 @@ import anyio.to_thread
 
 from lorimer.core.calls import Effects, Idempotency, JournalState, Outcome, Refusal
 from lorimer.core.canonical import canonical_json, digest
-from lorimer.core.errors import SessionBusy
+from lorimer.core.errors import ApprovalError, SessionBusy
 from lorimer.core.messages import ResultPart, part_from_json
 from lorimer.store.protocol import StartCall
 from lorimer.tools.dispatch.context import make_context
+from lorimer.tools.dispatch.launch import not_usable, still_approved
 from lorimer.tools.dispatch.limits import count, over_limit
+from lorimer.tools.dispatch.secret_arguments import without_secrets
 from lorimer.tools.dispatch.state import CallCancelled, CallState, Surroundings
 from lorimer.tools.tool import NOT_FOUND, Tool, is_async
 
@@ -54,6 +56,9 @@ async def once(state: CallState, around: Surroundings) -> Refusal | None:
         around.occurrences[key] += 1
         state.operation_key = operation_key(around.session, *key, state.occurrence)
         count(around, tool, state.value)
+    refusal = await still_approved(state, around)
+    if refusal is not None:
+        return refusal
     state.context = make_context(state, around)
     state.started_at = around.clock.now()
     start = StartCall(
@@ -72,10 +77,13 @@ async def once(state: CallState, around: Surroundings) -> Refusal | None:
         decision=_decision(state),
         at=state.started_at,
     )
-    if tool.effects is Effects.READ:
+    if tool.effects is Effects.READ and not state.spends:
         state.pending.append(start)  # no effect to lose: written together with the end of the call
     else:
-        await around.store.commit(start)
+        try:
+            await around.store.commit(*state.spends, start)
+        except ApprovalError as fault:  # somebody else used it at the same moment
+            return not_usable(state, fault)
     state.started = True
     return None
 
@@ -154,7 +162,7 @@ async def ask_outcome(state: CallState, around: Surroundings, tool: Tool) -> Ref
         return None
     from lorimer.tools.units.content import to_content
 
-    state.content, state.result_value = to_content(found, tool)
+    state.content, state.result_value = without_secrets(*to_content(found, tool), around)
     state.outcome = Outcome.DONE
     state.replayed = True
     state.notes.append(

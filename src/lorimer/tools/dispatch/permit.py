@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from lorimer.core.calls import Refusal
+from lorimer.core.calls import Effects, Refusal
 from lorimer.core.decisions import CallFacts, Decision, Verdict, strictest
+from lorimer.core.effects import CallEffects
+from lorimer.tools.dispatch.context import make_context
 from lorimer.tools.dispatch.state import CallState, Surroundings, own_copy
 
 
@@ -25,12 +27,15 @@ def facts_of(state: CallState, around: Surroundings) -> CallFacts:
         elif isinstance(given, list):
             paths += [one for one in given if isinstance(one, str)]
     workspace = str(around.workspace)
+    cwd = None if tool.cwd_of is None else tool.cwd_of(make_context(state, around))
     facts = CallFacts(
         tool.name, tool.effects, str(tool.category), own_copy(state.value), paths,
-        around.principal.id, around.session, workspace,
+        around.principal.id, around.session, cwd or workspace,
         roots=(workspace, *map(str, around.roots)), roles=around.principal.roles,
         traits=tool.traits, conversation=around.conversation, group=tool.group,
     )  # fmt: skip
+    if tool.calls_tools:  # it has no effects but those of its calls, which are decided one by one
+        return replace(facts, touches=CallEffects(Effects.READ))
     if around.assessor is not None:
         facts = replace(facts, touches=around.assessor.assess(facts))
     return facts

@@ -17,6 +17,7 @@ from lorimer.core.calls import Effects, Outcome, Refusal
 from lorimer.core.messages import ImagePart, ResultPart, TextPart
 from lorimer.core.trust import Trust
 from lorimer.tools.dispatch.once import recorded_result
+from lorimer.tools.dispatch.record import NOT_ITS_FAILURE
 from lorimer.tools.dispatch.state import CallState, Content, Surroundings
 from lorimer.tools.tool import Budget
 from lorimer.tools.units.content import whole_characters
@@ -35,7 +36,8 @@ async def present(state: CallState, around: Surroundings) -> Refusal | None:
     refusal = state.refusal
     if refusal is not None:
         state.outcome = refusal.outcome
-        text = await _within(error_text(state, around, refusal), state, around)
+        text = around.clean(error_text(state, around, refusal))
+        text = await _within(text, state, around)
         content: tuple[TextPart | ImagePart, ...] = (TextPart(text),)
     else:
         content = await _content(state, around)
@@ -53,7 +55,7 @@ def error_text(state: CallState, around: Surroundings, refusal: Refusal) -> str:
     """The error object; the notes of what was changed in the arguments stand in it."""
     body = refusal.to_json()
     tool = state.tool
-    if tool is not None and refusal.retryable:
+    if tool is not None and refusal.retryable and refusal.code not in NOT_ITS_FAILURE:
         used = around.failures[tool.name] + 1
         body["attempt"] = f"{used}/{tool.max_attempts}"
         if used >= tool.max_attempts:
@@ -116,6 +118,10 @@ async def _content(state: CallState, around: Surroundings) -> tuple[TextPart | I
     for part in _joined(state.content, tool.budget):
         if isinstance(part, TextPart):
             text = part.text
+            if part.trust is Trust.EXTERNAL and around.reveal is not None:
+                text, found = around.reveal(text)
+                if found:  # said without its words: those are a stranger's
+                    state.notes.append(f"{len(found)} kinds of hidden content stand as ⟦…⟧.")
             if not _fits(text, tool.budget):
                 text = await _preview(text, tool.budget, around)
             if part.trust is Trust.EXTERNAL:
@@ -124,7 +130,8 @@ async def _content(state: CallState, around: Surroundings) -> tuple[TextPart | I
         out.append(part)
     notes = _notes(state)
     if notes:
-        out.append(TextPart("\n\nnotes:\n" + "\n".join(f"- {note}" for note in notes)))
+        told = around.clean("\n".join(f"- {note}" for note in notes))
+        out.append(TextPart(f"\n\nnotes:\n{told}"))
     return tuple(out) or (TextPart("(the tool returned nothing)"),)
 
 

@@ -14,8 +14,9 @@ from lorimer.core.watch import CallEnded
 from lorimer.store.protocol import FinishCall
 from lorimer.tools.dispatch.state import CallState, Surroundings
 
-_NOT_ITS_FAILURE = (
-    "limit", "rejected", "breaker_open", "approval_timeout", "needs_approval", "interrupted"
+NOT_ITS_FAILURE = (
+    "limit", "rejected", "rejected_before", "breaker_open", "approval_timeout", "needs_approval",
+    "approval_void", "approval_spent", "confirm_first", "interrupted",
 )  # fmt: skip
 
 
@@ -35,7 +36,7 @@ async def record(state: CallState, around: Surroundings) -> Refusal | None:
                 at=around.clock.now(),
                 duration_s=state.duration_s,
                 views=_new_views(around),
-                why="" if state.refusal is None else state.refusal.message,
+                why="" if state.refusal is None else around.clean(state.refusal.message),
             )
         )
         has_effects = tool is not None and tool.effects is not Effects.READ
@@ -62,11 +63,11 @@ def _new_views(around: Surroundings) -> dict[str, str]:
 
 def _count(state: CallState, around: Surroundings) -> None:
     tool = state.tool
-    if tool is None or state.code in ("skipped", "cancelled"):
+    if tool is None or state.inner_of or state.code in ("skipped", "cancelled"):
         return
     if state.refusal is None:
         around.failures.pop(tool.name, None)
-    elif state.code not in _NOT_ITS_FAILURE:
+    elif state.code not in NOT_ITS_FAILURE:
         around.failures[tool.name] += 1
     if state.started and state.result is not None and tool.effects is Effects.READ:
         key = (tool.name, state.arguments_digest)

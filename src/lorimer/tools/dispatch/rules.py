@@ -8,6 +8,7 @@ from lorimer.core.calls import JournalState, Refusal
 from lorimer.core.canonical import canonical_json, digest
 from lorimer.tools.dispatch.context import make_context
 from lorimer.tools.dispatch.limits import over_limit
+from lorimer.tools.dispatch.secret_arguments import check_secrets
 from lorimer.tools.dispatch.state import CallState, Surroundings, own_copy
 
 _HONEST = "Do not call it again now. Say what was tried, what failed, and what is needed to go on."
@@ -38,6 +39,9 @@ async def rules(state: CallState, around: Surroundings) -> Refusal | None:
             "result each time.",
             next="Use the result you have, or call with other arguments.",
         )
+    refusal = check_secrets(state, around)
+    if refusal is not None:
+        return refusal
     state.context = make_context(state, around)
     for check in tool.checks:
         answer = check(own_copy(state.value), state.context)

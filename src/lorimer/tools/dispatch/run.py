@@ -12,8 +12,10 @@ from typing import Any
 
 from lorimer.core.calls import Effects, Idempotency, Outcome, Refusal
 from lorimer.core.watch import CallBegan, Warned
+from lorimer.tools.dispatch.context import end_output
 from lorimer.tools.dispatch.once import ask_outcome
-from lorimer.tools.dispatch.state import CallState, Surroundings, own_copy
+from lorimer.tools.dispatch.secret_arguments import put_secrets_in, without_secrets
+from lorimer.tools.dispatch.state import CallState, Surroundings
 from lorimer.tools.tool import EffectMark, Tool
 from lorimer.tools.units.units import End, Ending, Stop
 
@@ -23,17 +25,20 @@ _CHECK_FIRST = "Look whether it happened before you call again."
 async def run(state: CallState, around: Surroundings) -> Refusal | None:
     tool, context = state.tool, state.context
     assert tool is not None and context is not None
-    stop = Stop()
+    stop = state.stop = Stop()
     begun = around.clock.monotonic()
     if tool.timeout_s is not None:
         context.deadline = begun + tool.timeout_s
+    arguments = await put_secrets_in(state, around)
+    if isinstance(arguments, Refusal):
+        return arguments
     around.tell(CallBegan(state.call.id, tool.name, state.value, str(tool.effects)))
 
     async def late(end: End) -> None:
         try:
             if around.on_late is not None:
                 text = end.error or "".join(getattr(p, "text", "") for p in end.parts)
-                await around.on_late(state, _outcome(tool, end), text)
+                await around.on_late(state, _outcome(tool, end), around.clean(text))
         finally:
             for lock in reversed(state.locks):
                 lock.release()
@@ -46,13 +51,15 @@ async def run(state: CallState, around: Surroundings) -> Refusal | None:
         stop.set(around.cancel_reason)
     try:
         end = await around.units.run(
-            tool, own_copy(state.value), context, stop, grace_s=around.grace_s, late=late,
+            tool, arguments, context, stop, grace_s=around.grace_s, late=late,
             held=[lock.descriptor for lock in state.locks if lock.descriptor is not None],
         )  # fmt: skip
     finally:
         around.stops.discard(stop)
         if timer is not None:
             timer.cancel()
+    del arguments  # with the values of secrets
+    end_output(context)
     state.duration_s = around.clock.monotonic() - begun
     return await _judge(state, around, tool, end, stop.reason)
 
@@ -79,7 +86,8 @@ async def _judge(
 ) -> Refusal | None:
     outcome = _outcome(tool, end)
     if end.ending is Ending.RETURNED:
-        state.content, state.result_value, state.outcome = end.parts, end.value, Outcome.DONE
+        state.content, state.result_value = without_secrets(end.parts, end.value, around)
+        state.outcome = Outcome.DONE
         if reason:
             state.notes.append(f"It ended by itself while it was being stopped ({reason}).")
         return None

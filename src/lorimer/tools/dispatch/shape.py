@@ -8,6 +8,7 @@ from copy import deepcopy
 from typing import Any
 
 from lorimer.core.calls import Diff, Problem, Refusal
+from lorimer.tools.dispatch.confirm import take_token
 from lorimer.tools.dispatch.state import CallState, Surroundings
 from lorimer.tools.schema import integral, kind_of, pointer, problems, shown
 from lorimer.tools.tool import Normaliser, Tool
@@ -32,6 +33,8 @@ async def shape(state: CallState, around: Surroundings) -> Refusal | None:
     if tool.validator.is_valid(state.value):
         if unusable:
             return _refuse(tool.name, unusable)
+        if tool.confirm:
+            take_token(state)
         state.value, diffs = integral(tool.input_schema, state.value)
         state.diffs += diffs
         found = [] if tool.convert is None else _conversion_problems(tool.convert, state.value)

@@ -1,0 +1,1 @@
+"""Defence against injected instructions: what is visible, what is trusted, what may run."""

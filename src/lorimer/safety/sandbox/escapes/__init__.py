@@ -1,0 +1,1 @@
+"""Attempts to get out of the sandbox, run on this machine, each with its control outside."""

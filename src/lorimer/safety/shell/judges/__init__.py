@@ -1,0 +1,36 @@
+"""Programs whose arguments are more than options and operands; one file a family."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from lorimer.safety.shell.analysis import Analysis, Output
+from lorimer.safety.shell.invoke import Invocation
+from lorimer.safety.shell.judges import (
+    awk,
+    builtins,
+    files,
+    find,
+    git,
+    interpreters,
+    network,
+    sed,
+    shells,
+    wrappers,
+)
+from lorimer.safety.shell.table import Program
+
+Judge = Callable[[Analysis, Invocation, str, Program], Output]
+
+JUDGES: Mapping[str, Judge] = {
+    **builtins.JUDGES,
+    **files.JUDGES,
+    **wrappers.JUDGES,
+    **shells.JUDGES,
+    **interpreters.JUDGES,
+    **network.JUDGES,
+    "find": find.judge,
+    "sed": sed.judge,
+    "awk": awk.judge,
+    "git": git.judge,
+}

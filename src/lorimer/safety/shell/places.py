@@ -1,0 +1,171 @@
+"""What a path means: a secret, a start-up file, a device, the system, the workspace.
+
+The rules are data (`programs/places.toml`): path patterns with `~` for the home folder.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import os
+import re
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from pathlib import Path, PurePosixPath
+
+from lorimer.safety import protected
+
+_OWN = re.compile(
+    r"/proc/(?:self|thread-self)/(?!root|cwd|fd|task)|/dev/(?:fd/\d+|std(?:in|out|err))$"
+)
+_GLOB = re.compile(r"[*?\[]")
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    secret_names: tuple[str, ...]
+    secret_paths: tuple[str, ...]
+    forbidden_reads: tuple[str, ...]
+    allowed_names: tuple[str, ...]
+    public: tuple[str, ...]
+    harmless_devices: tuple[str, ...]
+    endless: tuple[str, ...]
+    persistence: tuple[str, ...]
+    system: tuple[str, ...]
+    scratch: tuple[str, ...]
+
+
+@cache
+def rules() -> Rules:
+    text = (Path(__file__).parent / "programs" / "places.toml").read_text("utf-8")
+    return Rules(**{key: tuple(value) for key, value in tomllib.loads(text).items()})
+
+
+def resolve(path: str) -> str:
+    """`path` with links and `..` resolved as far as it exists; never fails."""
+    if _OWN.match(path) and ".." not in path.split("/"):
+        return path
+    try:
+        return os.path.realpath(path)
+    except (OSError, ValueError):
+        return os.path.normpath(path)
+
+
+def is_below(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(folder.rstrip("/") + "/")
+
+
+def inside(path: str, roots: Sequence[str]) -> bool:
+    return any(is_below(path, root) for root in roots)
+
+
+def _matches(path: str, patterns: Sequence[str], home: str) -> bool:
+    """Whether `path` (it may itself be a pattern) is, or lies below, one of `patterns`."""
+    folded = path.casefold()
+    if not _GLOB.search(folded):
+        return _below_any(tuple(patterns), home).match(folded) is not None
+    return any(_parts_match(folded, full) for full in _full(patterns, home))
+
+
+def _full(patterns: Sequence[str], home: str) -> list[str]:
+    return [(home + p[1:] if p.startswith("~") else p).casefold() for p in patterns]
+
+
+@lru_cache(maxsize=64)
+def _below_any(patterns: tuple[str, ...], home: str) -> re.Pattern[str]:
+    """Matches a path that is, or lies below, one of `patterns`."""
+    return re.compile(f"(?:{'|'.join(_one(full) for full in _full(patterns, home))})(?:/|$)")
+
+
+def _one(pattern: str) -> str:
+    text = re.escape(pattern).replace(r"\*", "[^/]*")
+    return re.sub(r"\\\[(.*?)\\\]", lambda m: f"[{m[1]}]".replace("\\", ""), text)
+
+
+@cache
+def _names(patterns: tuple[str, ...]) -> re.Pattern[str]:
+    return re.compile("|".join(fnmatch.translate(p) for p in patterns))
+
+
+def _parts_match(path: str, pattern: str) -> bool:
+    have, want = path.split("/"), pattern.split("/")
+    if len(have) < len(want):
+        return False
+    return all(_part_matches(h, w) for h, w in zip(have, want, strict=False))
+
+
+def _part_matches(have: str, want: str) -> bool:
+    if fnmatch.fnmatchcase(have, want):
+        return True
+    if not _GLOB.search(have):
+        return False
+    return any(fnmatch.fnmatchcase(want.replace("*", fill), have) for fill in ("1", ""))
+
+
+def secret(path: str, home: str) -> str | None:
+    """`forbidden` for what no call has to read, `ask` for other secrets, `None` for the rest."""
+    table = rules()
+    name = PurePosixPath(path).name.casefold()
+    if _names(table.allowed_names).match(name):
+        return None
+    if _matches(path, table.forbidden_reads, home):
+        return "forbidden"
+    if _matches(path, table.secret_paths, home):
+        return "ask"
+    hidden = tuple(p for p in table.secret_names if p.startswith("."))
+    for part in PurePosixPath(path.casefold()).parts:
+        patterns = table.secret_names if part == name else hidden
+        if _names(patterns).match(part):
+            return "ask"
+        if _GLOB.search(part) and any(
+            _pattern_reaches(part, p.replace("*", fill)) for p in patterns for fill in ("x", "")
+        ):
+            return "ask"
+    return None
+
+
+def _pattern_reaches(pattern: str, name: str) -> bool:
+    """Whether a pattern aims at `name`; `*` and `*.py` alone do not."""
+    if not fnmatch.fnmatchcase(name, pattern):
+        return False
+    letters = re.sub(r"\[[^\]]*\]", "x", pattern)
+    letters = re.sub(r"[*?]", "", letters)
+    return pattern.startswith((".", "[.")) or len(letters) >= 3
+
+
+def public(path: str) -> bool:
+    fixed = _GLOB.split(path, maxsplit=1)[0]
+    if fixed != path:
+        path = fixed.rpartition("/")[0]
+    return _matches(path, rules().public, "")
+
+
+def harmless_device(path: str) -> bool:
+    return path in rules().harmless_devices or bool(re.fullmatch(r"/dev/fd/\d+", path))
+
+
+def endless(path: str) -> bool:
+    return _matches(path, rules().endless, "")
+
+
+def persistence(path: str, home: str) -> bool:
+    return _matches(path, rules().persistence, home)
+
+
+def system(path: str) -> bool:
+    return path == "/" or _matches(path, rules().system, "")
+
+
+def scratch(path: str) -> bool:
+    """Whether it lies below a folder for temporary files (not that folder itself)."""
+    return any(is_below(path, s) and path != s for s in rules().scratch)
+
+
+def guarded(path: str, roots: Sequence[str]) -> str | None:
+    """Why a path inside a root may not be written without a person."""
+    for root in roots:
+        if is_below(path, root):
+            parts = PurePosixPath(path).relative_to(root).parts
+            return protected.reason(parts)
+    return None

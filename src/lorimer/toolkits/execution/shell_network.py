@@ -1,0 +1,73 @@
+"""Which hosts a command may reach: those of the very call that was allowed, and no others.
+
+A command line that names its hosts gets exactly these; a package manager gets its public registry.
+Everything else has no network, whatever was approved, and the result says so.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from lorimer.core.effects import CallEffects, Concern
+from lorimer.safety.network import NetworkRules
+
+if TYPE_CHECKING:
+    from lorimer.safety.sandbox.egress import Attempt, Egress
+
+_PYPI = ("pypi.org", "files.pythonhosted.org")
+_NPM = ("registry.npmjs.org",)
+_CRATES = ("index.crates.io", "static.crates.io", "crates.io")
+REGISTRIES = {
+    "pip": _PYPI, "pip3": _PYPI, "pipx": _PYPI, "uv": _PYPI, "uvx": _PYPI, "poetry": _PYPI,
+    "npm": _NPM, "npx": _NPM, "pnpm": _NPM, "yarn": (*_NPM, "registry.yarnpkg.com"), "bun": _NPM,
+    "cargo": _CRATES, "go": ("proxy.golang.org", "sum.golang.org"),
+    "gem": ("rubygems.org", "index.rubygems.org"), "bundle": ("rubygems.org", "index.rubygems.org"),
+}  # fmt: skip
+"""Where package managers get packages from when nothing else is configured."""
+
+
+class Grant:
+    """The network of one command, and what it did there."""
+
+    def __init__(self, touches: CallEffects | None, rules: NetworkRules) -> None:
+        self.wanted = touches is not None and touches.has(Concern.NETWORK)
+        self.hosts = () if touches is None else _hosts(touches)
+        self._rules = rules
+        self._attempts: Counter[tuple[str, str]] = Counter()
+
+    def egress(self) -> Egress | None:
+        """For the sandbox; `None`: no network."""
+        if not self.hosts:
+            return None
+        from lorimer.safety.sandbox.egress import Egress
+
+        return Egress(replace(self._rules, allow_hosts=self.hosts), on_attempt=self._note)
+
+    def _note(self, attempt: Attempt) -> None:
+        where = f"{attempt.host}:{attempt.port}" if attempt.port else attempt.host
+        self._attempts[(where, str(attempt.verdict))] += 1
+
+    def notes(self) -> list[str]:
+        """What the model and the person should know of it."""
+        if self.wanted and not self.hosts:
+            return [
+                "[it had no network: which hosts it needs does not stand in the command. Name them "
+                "in it, as URLs, or tell the user to run it]"
+            ]
+        if not self.hosts:
+            return []
+        done = [f"{where} {verdict} {n}×" for (where, verdict), n in self._attempts.most_common(12)]
+        return [f"[network: only {', '.join(self.hosts)}; {', '.join(done) or 'not used'}]"]
+
+
+def _hosts(touches: CallEffects) -> tuple[str, ...]:
+    if not touches.has(Concern.NETWORK):
+        return ()
+    found = dict.fromkeys(touches.hosts)
+    for command in touches.commands:
+        name = os.path.basename(command.program or "")
+        found |= dict.fromkeys(REGISTRIES.get(name, ()))
+    return tuple(found)
