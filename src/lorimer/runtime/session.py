@@ -16,7 +16,7 @@ import anyio
 from lorimer.context.trajectory import Trajectory
 from lorimer.core.errors import LorimerError, SessionBusy, StoreError, UsageFault
 from lorimer.core.ids import new_id
-from lorimer.core.messages import Entry, Kind, ResultPart, part_from_json
+from lorimer.core.messages import Entry, Kind
 from lorimer.core.watch import Alert, RunBegan, RunEnded, Warned
 from lorimer.models.protocol import Prefix
 from lorimer.runtime.alerts import Alerts
@@ -27,8 +27,7 @@ from lorimer.runtime.loop import Run, finish, run_loop
 from lorimer.runtime.message import Message, message_parts
 from lorimer.runtime.recorder import Recorder, was_left
 from lorimer.runtime.results import CallReport, RunResult
-from lorimer.runtime.views import SessionViews
-from lorimer.safety.injection.visible import reveal
+from lorimer.runtime.surroundings import surroundings_of
 from lorimer.store.protocol import (
     AddRendering,
     CallRecord,
@@ -38,10 +37,8 @@ from lorimer.store.protocol import (
     SessionRecord,
 )
 from lorimer.tools.dispatch.dispatcher import Dispatcher
-from lorimer.tools.dispatch.inner import outer_of
-from lorimer.tools.dispatch.limits import count
 from lorimer.tools.dispatch.review import load_rules
-from lorimer.tools.dispatch.state import Surroundings, see_through
+from lorimer.tools.dispatch.state import see_through
 from lorimer.tools.units.units import Units
 
 if TYPE_CHECKING:
@@ -205,49 +202,11 @@ class Session(Recorder):
                 Remark(self._id, "lorimer", action, why)
             ),
         )
-        around = Surroundings(
-            session=self._id,
-            principal=agent.principal,
-            store=self.store,
-            registry=agent.registry,
-            policy=agent.policy,
-            units=self._units,
-            workspace=agent.workspace,
-            scratch=agent.scratch,
-            roots=agent.roots,
-            assessor=agent.assessor,
-            guards=agent.guards,
-            conversation=self.conversation,
-            reveal=reveal,
-            approver=agent.approver,
-            approval_timeout_s=agent.approval_timeout_s,
-            approval_wait_s=agent.approval_wait_s,
-            sidecar=agent.sidecar,
-            reviewer=agent.reviewer,
-            root=str(record.meta.get("root", "")),
-            sandbox=_sandbox_level,
-            clock=agent.clock,
-            views=SessionViews(calls),
-            watch=self.tell,
-            allow_repair=agent.allow_repair,
-            on_late=self._on_late,
-            on_inner=self.conversation.inner,
-            redact=agent.secrets.redact,
-            secrets=agent.secrets,
-        )
-        ids = {call.id for call in calls}
-        for call in calls:
-            self._used_ids.add(call.id)
-            if call.result is not None and outer_of(call.id, ids) is not None:
-                made = part_from_json(call.result)
-                if isinstance(made, ResultPart):
-                    self.conversation.inner(made)
-            if call.operation_key:
-                key = (call.tool, call.arguments_digest)
-                around.occurrences[key] = max(around.occurrences[key], call.occurrence + 1)
-                tool = agent.registry.get(call.tool)
-                if tool is not None:
-                    count(around, tool, call.value if isinstance(call.value, dict) else {})
+        self._used_ids.update(call.id for call in calls)
+        around = surroundings_of(
+            agent, record, calls, units=self._units, conversation=self.conversation,
+            watch=self.tell, on_late=self._on_late,
+        )  # fmt: skip
         if agent.sidecar is not None:
             around.foreseen = self.foresight = Foresight(agent.sidecar, around)
         for fault in load_rules(around):
@@ -442,13 +401,6 @@ class Session(Recorder):
     def _alert(self, alert: Alert) -> None:
         self._remarks.append(Remark(self._id, "lorimer", f"alert.{alert.kind}", alert.message))
         self.tell(alert)
-
-
-def _sandbox_level() -> str:
-    """The level that commands can have on this machine."""
-    from lorimer.safety.sandbox.choose import available
-
-    return next(found.level for found in available() if found.usable)
 
 
 class _Wait:

@@ -28,6 +28,13 @@ def secret_name(name: str) -> bool:
     return any(fnmatch.fnmatchcase(upper, pattern) for pattern in table()["secret"])
 
 
+def obeyed(name: str) -> bool:
+    """Whether programs obey a variable of this name: run what it names, look or connect where it
+    says. `_proxy` names count."""
+    rules = table()
+    return any(_in(name, rules[kind]) for kind in ("runs", "network", "asks"))
+
+
 def judge(analysis: Analysis, name: str, value: Word | None, where: str) -> None:
     """Say what setting `name` means for the programs that are started with it."""
     rules = table()

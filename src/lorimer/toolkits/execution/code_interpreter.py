@@ -185,6 +185,7 @@ def _spec(context: ToolContext) -> SandboxSpec:
             "TERM": "dumb",
         },
         limits=limits(),
+        without_secrets=context.without_secrets,
     )
 
 

@@ -8,7 +8,6 @@ restart of lorimer goes unnoticed.
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,7 +25,7 @@ from lorimer.toolkits.execution.visible import git_settings, programs
 from lorimer.tools.tool import ToolContext
 
 if TYPE_CHECKING:
-    from lorimer.safety.sandbox.egress import Egress
+    from lorimer.toolkits.execution.shell_grant import Grant
 
 KEY = "shell"
 MOST_TASKS = 8
@@ -87,16 +86,16 @@ class Shell:
         level: choose.Level,
         name: str,
         on_output: OnOutput | None,
-        egress: Egress | None = None,
+        grant: Grant | None = None,
     ) -> tuple[SandboxResult, After]:
         """Run `command` after those before it have ended; keep what the shell has become.
 
         Cancellation kills everything the command started; the state stays that of before.
         """
         async with self._turn:
-            exchange = Exchange(self.state.kept, command)
+            exchange = Exchange(self.state.kept, command, () if grant is None else grant.secrets)
             try:
-                spec = replace(self._spec(exchange, limits, level, name), egress=egress)
+                spec = self._spec(exchange, limits, level, name, grant)
                 argv = exchange.argv(self.cwd or self.workspace)
                 result = await choose.run(argv, spec=spec, level=level, on_output=on_output)
                 after = exchange.after(self.workspace) if not result.killed else After(None)
@@ -112,16 +111,16 @@ class Shell:
         limits: Limits,
         level: choose.Level,
         name: str,
-        egress: Egress | None = None,
+        grant: Grant | None = None,
     ) -> Task:
         """Start `command` beside everything else, from the state of now. What becomes of its own
         state is not kept."""
         task_id = f"t{self.state.next_number()}"
-        exchange = Exchange(self.state.kept, command)
+        exchange = Exchange(self.state.kept, command, () if grant is None else grant.secrets)
         folder = self.scratch if self.scratch is not None else self.state.folder
         output = OutputFile(folder / f"{name}.output")
         try:
-            spec = replace(self._spec(exchange, limits, level, name), egress=egress)
+            spec = self._spec(exchange, limits, level, name, grant)
             argv = exchange.argv(self.cwd or self.workspace)
             live = await LiveSandbox.start(argv, spec=spec, level=level, on_output=output.take)
         except BaseException:
@@ -133,7 +132,12 @@ class Shell:
         return task
 
     def _spec(
-        self, exchange: Exchange, limits: Limits, level: choose.Level, name: str
+        self,
+        exchange: Exchange,
+        limits: Limits,
+        level: choose.Level,
+        name: str,
+        grant: Grant | None,
     ) -> SandboxSpec:
         shown = [*self._visible, self._git]
         if self.scratch is not None and self.scratch.is_dir():
@@ -156,7 +160,8 @@ class Shell:
             workspace=self.workspace,
             writable=True,
             read_only=tuple(shown),
-            environment=environment,
+            environment=environment if grant is None else environment | dict(grant.secrets),
+            egress=None if grant is None else grant.egress(),
             limits=limits,
             spool=self.scratch,
             spool_name=name,

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 import anyio.to_thread
 from pydantic import Field
 
-from lorimer.core.calls import Effects, Idempotency, Outcome
+from lorimer.core.calls import Effects, Idempotency, Outcome, Refusal
 from lorimer.core.errors import SandboxUnavailable
 from lorimer.core.trust import Trust
 from lorimer.safety.network import NetworkRules
 from lorimer.safety.sandbox.spec import SandboxResult
+from lorimer.safety.shell.environment import obeyed
 from lorimer.toolkits.execution.background import Task
 from lorimer.toolkits.execution.shell import (
     KEY,
@@ -22,12 +25,14 @@ from lorimer.toolkits.execution.shell import (
     run_name,
     shell_cwd,
 )
-from lorimer.toolkits.execution.shell_network import Grant
+from lorimer.toolkits.execution.shell_grant import Grant
 from lorimer.toolkits.execution.shell_state import After
 from lorimer.toolkits.opening import nothing_done
 from lorimer.tools.function import tool
 from lorimer.tools.tool import Budget, Category, Description, Tool, ToolContext, ToolError
 
+_VARIABLE = re.compile(r"[A-Z][A-Z0-9_]*")
+_HANDLE = re.compile(r"secret:[a-z][a-z0-9_-]{0,63}")
 _LONGEST_S = 1800
 _LONGEST_WAIT_S = 600
 _BUDGET = Budget(lines=2500, characters=12_000)
@@ -85,6 +90,7 @@ def make_shell_tools(
         budget=_BUDGET,
         trust=Trust.USER_DATA,
         command_argument="command",
+        checks=(_only_secrets,),
         cwd_of=shell_cwd,
         group="shell",
     )
@@ -96,6 +102,10 @@ def make_shell_tools(
         background: Annotated[
             bool, Field(description="e.g. true for a server: return at once, it runs on beside you")
         ] = False,
+        env: Annotated[
+            dict[str, str],
+            Field(description='Secrets for this command only, e.g. {"TOKEN": "secret:github"}'),
+        ] = {},  # noqa: B006 - never changed
         *,
         context: ToolContext,
     ) -> str:
@@ -108,7 +118,7 @@ def make_shell_tools(
             level, note = await level_here(
                 allow_unsandboxed=allow_unsandboxed, allow_fallback=allow_fallback
             )
-            grant = Grant(context.touches, rules)
+            grant = Grant(context.touches, rules, env)
             if background:
                 return await _begin(shell, command, context, level, note, grant)
             return await _run(shell, command, timeout_s, context, level, note, grant)
@@ -122,6 +132,27 @@ def make_shell_tools(
             ) from fault
 
     return [shell_exec, shell_output, shell_stop]
+
+
+def _only_secrets(arguments: Mapping[str, Any], _: ToolContext) -> Refusal | None:
+    """`env` is for secrets: what else a program obeys stands in the command, where it is seen."""
+    for name, value in (arguments.get("env") or {}).items():
+        fault = ""
+        if not _VARIABLE.fullmatch(name):
+            fault = "is no name of a variable (capital letters, digits, _)"
+        elif obeyed(name):
+            fault = "is a variable that programs obey"
+        elif not _HANDLE.fullmatch(value):
+            fault = f"is given {value!r}, which is no secret"
+        if fault:
+            return Refusal(
+                "value",
+                f"env holds secrets only; {name!r} {fault}.",
+                next='Write env={"TOKEN": "secret:name"}; put other variables into the command '
+                "(NAME=value program …).",
+                retryable=True,
+            )
+    return None
 
 
 def _check(command: str) -> None:
@@ -165,9 +196,7 @@ async def _run(
             context.on_output(piece.decode("utf-8", "replace"))
 
     with context.effect():
-        result, after = await shell.run(
-            command, limits, level, run_name(context), watch, grant.egress()
-        )
+        result, after = await shell.run(command, limits, level, run_name(context), watch, grant)
     notes += grant.notes()
     if note:
         notes.append(note)
@@ -263,7 +292,7 @@ async def _begin(
         )
     notes = _lost_folder(shell)
     with context.effect():
-        task = await shell.begin(command, limits_of(None), level, run_name(context), grant.egress())
+        task = await shell.begin(command, limits_of(None), level, run_name(context), grant)
     notes += grant.notes()
     parts = [
         f"[{task.id} was started; shell_output(id={task.id!r}) gives what it prints, "

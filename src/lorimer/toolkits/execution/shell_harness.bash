@@ -1,6 +1,6 @@
 # Read by the bash that runs a command of shell_exec, before the command: puts up the state of before
 # and sees to it that the state of after is written down.
-# @IN@, @TEXT@ and @OUT@ are descriptors: the state of before (shell text), the command, and where
+# @SKIP@ are the names of variables that are not kept. @IN@, @TEXT@ and @OUT@ are descriptors: the state of before (shell text), the command, and where
 # the state of after goes. The shell that waits outside this one holds @OUT@; this one and what it
 # starts do not.
 exec 2>&1
@@ -24,6 +24,7 @@ __lorimer_save() {
       case $__lorimer_item in
       BASH* | COMP_* | DIRSTACK | EPOCH* | EUID | FUNCNAME | GROUPS | HISTCMD | HOME | HOSTNAME) ;;
       HOSTTYPE | LINENO | MACHTYPE | OPTERR | OPTIND | OSTYPE | PIPESTATUS | PPID | PWD | RANDOM) ;;
+      @SKIP@) ;;
       SECONDS | SHELLOPTS | SHLVL | SRANDOM | TMPDIR | UID | _ | __lorimer_*) ;;
       *) declare -p "$__lorimer_item" ;;
       esac

@@ -15,6 +15,7 @@ import re
 import shutil
 import sys
 import tempfile
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -147,11 +148,14 @@ class Exchange:
     The state that comes out is written to a nameless file that only the shell itself is given, so
     that a program which merely writes files cannot change what the shell keeps.
 
+    Args:
+        forget: names of variables that are not kept.
+
     Raises:
         SandboxUnavailable: on systems without such files.
     """
 
-    def __init__(self, kept: Kept, command: str) -> None:
+    def __init__(self, kept: Kept, command: str, forget: Iterable[str] = ()) -> None:
         self._open: list[int] = []
         if not hasattr(os, "memfd_create"):
             raise SandboxUnavailable(
@@ -162,6 +166,7 @@ class Exchange:
             self._text = self._take(sealed(os.fsencode(command)))
             self._out = self._take(os.memfd_create("lorimer", os.MFD_CLOEXEC))
             harness = HARNESS.read_text(encoding="utf-8")
+            harness = harness.replace("@SKIP@", " | ".join(forget) or "__lorimer_none")
             for name, fd in (("IN", self._in), ("TEXT", self._text), ("OUT", self._out)):
                 harness = harness.replace(f"@{name}@", str(fd))
             self._harness = self._take(sealed(harness.encode()))

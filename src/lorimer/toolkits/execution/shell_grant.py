@@ -1,4 +1,6 @@
-"""Which hosts a command may reach: those of the very call that was allowed, and no others.
+"""What one command is given besides the workspace: hosts and secrets.
+
+It reaches the hosts of the very call that was allowed, and no others.
 
 A command line that names its hosts gets exactly these; a package manager gets its public registry.
 Everything else has no network, whatever was approved, and the result says so.
@@ -8,6 +10,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -30,9 +33,19 @@ REGISTRIES = {
 
 
 class Grant:
-    """The network of one command, and what it did there."""
+    """Network and secrets of one command, and what it did with the network.
 
-    def __init__(self, touches: CallEffects | None, rules: NetworkRules) -> None:
+    Attributes:
+        secrets: variables for this command only; the shell does not keep them.
+    """
+
+    def __init__(
+        self,
+        touches: CallEffects | None,
+        rules: NetworkRules,
+        secrets: Mapping[str, str] | None = None,
+    ) -> None:
+        self.secrets = dict(secrets or {})
         self.wanted = touches is not None and touches.has(Concern.NETWORK)
         self.hosts = () if touches is None else _hosts(touches)
         self._rules = rules

@@ -12,10 +12,11 @@ from lorimer.core.decisions import Approval, ApprovalRequest
 from lorimer.core.messages import ResultPart, TextPart
 from lorimer.safety.network import NetworkRules
 from lorimer.safety.sandbox import choose
+from lorimer.safety.secrets import MemoryVault
 from lorimer.safety.shell import analyse
 from lorimer.testing import ScriptedModel
 from lorimer.toolkits.execution.shell_exec import make_shell_tools
-from lorimer.toolkits.execution.shell_network import Grant
+from lorimer.toolkits.execution.shell_grant import Grant
 
 
 @pytest.fixture
@@ -120,3 +121,63 @@ async def test_code_that_names_no_host_has_no_network(server: Server, tmp_path: 
     assert asked == 0
     assert text == "True", text
     assert server.connections == 0
+
+
+def files_with(text: bytes, folder: Path) -> list[Path]:
+    return [f for f in folder.rglob("*") if f.is_file() and text in f.read_bytes()]
+
+
+async def with_env(env: dict[str, str], folder: Path, *commands: str) -> list[str]:
+    """Results of commands; the first is given `env`."""
+    calls = [{"name": "shell_exec", "arguments": {"command": c}} for c in commands]
+    calls[0]["arguments"]["env"] = env
+    model = ScriptedModel([*({"calls": [call]} for call in calls), "ok"])
+    vault = MemoryVault({"github": "tok-123456789"}, tools=["shell_exec"])
+    agent = Agent(
+        model, make_shell_tools(), mode="auto", workspace=folder, secrets=vault,
+        approver=lambda _: True, store=folder.parent / "s.db",
+    )  # fmt: skip
+    async with agent, agent.session() as session:
+        await session.send("go")
+        results = [p for e in session.entries for p in e.parts if isinstance(p, ResultPart)]
+    return ["".join(p.text for p in r.content if isinstance(p, TextPart)) for r in results]
+
+
+@pytest.mark.anyio
+@pytest.mark.skipif(not choose.available()[0].usable, reason=choose.available()[0].reason)
+async def test_a_secret_is_given_to_one_command_and_nothing_keeps_it(tmp_path: Path) -> None:
+    folder = tmp_path / "w"
+    folder.mkdir()
+    first, second = await with_env(
+        {"GH_TOKEN": "secret:github"},
+        folder,
+        "X=kept; test ${#GH_TOKEN} = 13 && echo right; echo $GH_TOKEN",
+        "echo ${GH_TOKEN-gone} $X",
+    )
+    assert first.startswith("right\n[secret:github]"), first
+    assert second.startswith("gone kept"), second
+    assert files_with(b"tok-123456789", tmp_path) == []
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    "env",
+    [
+        {"LD_PRELOAD": "secret:github"},
+        {"GIT_PAGER": "secret:github"},
+        {"PATH": "secret:github"},
+        {"X": "plain"},
+        {"x y": "secret:github"},
+        {"HTTPS_PROXY": "secret:github"},
+        {"A) ;; *": "secret:github"},
+    ],
+)
+async def test_other_variables_are_refused_before_anything_runs(
+    env: dict[str, str], tmp_path: Path
+) -> None:
+    folder = tmp_path / "w"
+    folder.mkdir()
+    (refused,) = await with_env(env, folder, "echo ran > ran")
+    assert '"error": "value"' in refused
+    assert "env holds secrets only" in refused
+    assert not (folder / "ran").exists()
