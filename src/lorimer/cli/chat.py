@@ -15,6 +15,8 @@ from lorimer.cli.run import (
     Mode,
     Model,
     PolicyFiles,
+    Reviewer,
+    Sidecar,
     StorePath,
     StrictCache,
     Tools,
@@ -50,6 +52,8 @@ def chat(
     max_cost: MaxCost = None,
     max_time: MaxTime = None,
     allow_unsandboxed: Unsandboxed = False,
+    sidecar: Sidecar = None,
+    reviewer: Reviewer = None,
     strict_cache: StrictCache = False,
     wait: Wait = False,
 ) -> int:
@@ -59,7 +63,7 @@ def chat(
     """
     from lorimer.cli.asking import TerminalApprover
     from lorimer.cli.execute import run_async
-    from lorimer.cli.setup import choose_model, choose_tools, for_model
+    from lorimer.cli.setup import checkers, choose_model, choose_tools, for_model
     from lorimer.cli.terminal import Screen, can_ask
     from lorimer.runtime.agent import Agent
     from lorimer.safety.secrets.stored import StoredVault
@@ -76,17 +80,19 @@ def chat(
         chosen_tools = for_model(
             chosen, chosen_tools, asked=tools, allow_unsandboxed=allow_unsandboxed
         )
-        agent = Agent(
-            chosen, chosen_tools, mode=mode, store=store, workspace=folder,
-            approver=TerminalApprover(screen), watch=screen,
-            limits=make_limits(max_steps, max_cost, max_time), secrets=StoredVault(),
-            policy_files=policy or (), strict_cache=strict_cache,
-        )  # fmt: skip
         try:
-            async with agent, agent.session(session_id, wait_s=None if wait else 1.0) as session:
-                screen.line(f"{chosen.name} · mode {mode} · session {session.id} · /help")
-                await _converse(session, screen)
-                screen.line(f"Come back with: lorimer chat --session {session.id}")
+            async with checkers(sidecar, reviewer, yes=yes, say=screen.line) as more:
+                agent = Agent(
+                    chosen, chosen_tools, mode=mode, store=store, workspace=folder,
+                    approver=TerminalApprover(screen), watch=screen,
+                    limits=make_limits(max_steps, max_cost, max_time), secrets=StoredVault(),
+                    policy_files=policy or (), strict_cache=strict_cache, **more,
+                )  # fmt: skip
+                waits = None if wait else 1.0
+                async with agent, agent.session(session_id, wait_s=waits) as session:
+                    screen.line(f"{chosen.name} · mode {mode} · session {session.id} · /help")
+                    await _converse(session, screen)
+                    screen.line(f"Come back with: lorimer chat --session {session.id}")
         finally:
             await chosen.aclose()
         return 0

@@ -15,6 +15,8 @@ from lorimer.cli.run import (
     Model,
     PolicyFiles,
     Quiet,
+    Reviewer,
+    Sidecar,
     StorePath,
     StrictCache,
     Unsandboxed,
@@ -63,6 +65,8 @@ def resume(
     strict_cache: StrictCache = False,
     wait: Wait = False,
     approval_wait: ApprovalWait = 0.0,
+    sidecar: Sidecar = None,
+    reviewer: Reviewer = None,
 ) -> int:
     """Go on where a session stopped: by a crash, an error, a limit or Ctrl-C.
 
@@ -71,7 +75,7 @@ def resume(
     """
     from lorimer.cli.asking import TerminalApprover
     from lorimer.cli.execute import run_async, show, with_signals
-    from lorimer.cli.setup import choose_model, choose_tools
+    from lorimer.cli.setup import checkers, choose_model, choose_tools
     from lorimer.cli.terminal import Screen, can_ask
     from lorimer.runtime.agent import Agent
     from lorimer.safety.secrets.stored import StoredVault
@@ -87,22 +91,24 @@ def resume(
             own = ",".join(str(t["name"]) for t in record.tools) or "none"
             chosen = choose_model(model or record.model, yes=yes, say=screen.line)
             try:
-                agent = Agent(
-                    chosen,
-                    choose_tools(tools or own, allow_unsandboxed=allow_unsandboxed),
-                    mode=mode or str(record.meta.get("mode", "ask")),
-                    store=opened,
-                    strict_cache=strict_cache,
-                    workspace=workspace,
-                    approver=TerminalApprover(screen) if can_ask() and not as_json else None,
-                    approval_wait_s=approval_wait,
-                    limits=make_limits(max_steps, max_cost, max_time),
-                    watch=screen,
-                    policy_files=policy or (),
-                    secrets=StoredVault(),
-                )
-                async with agent.session(record.id, wait_s=None if wait else 2.0) as session:
-                    result = await with_signals(session, session.resume, screen)
+                async with checkers(sidecar, reviewer, yes=yes, say=screen.line) as more:
+                    agent = Agent(
+                        chosen,
+                        choose_tools(tools or own, allow_unsandboxed=allow_unsandboxed),
+                        mode=mode or str(record.meta.get("mode", "ask")),
+                        store=opened,
+                        strict_cache=strict_cache,
+                        workspace=workspace,
+                        approver=TerminalApprover(screen) if can_ask() and not as_json else None,
+                        approval_wait_s=approval_wait,
+                        limits=make_limits(max_steps, max_cost, max_time),
+                        watch=screen,
+                        policy_files=policy or (),
+                        secrets=StoredVault(),
+                        **more,
+                    )
+                    async with agent.session(record.id, wait_s=None if wait else 2.0) as session:
+                        result = await with_signals(session, session.resume, screen)
                 return show(result, screen, as_json=as_json)
             finally:
                 await chosen.aclose()

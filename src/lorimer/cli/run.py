@@ -49,6 +49,19 @@ StrictCache = Annotated[
         help="Refuse to send a request that breaks the prompt cache (`lorimer cache --help`).",
     ),
 ]
+Sidecar = Annotated[
+    str | None,
+    typer.Option(
+        "--sidecar", help="A small, fast model that checks calls in mode auto before people do."
+    ),
+]
+Reviewer = Annotated[
+    str | None,
+    typer.Option(
+        "--reviewer",
+        help="A model of another family that approves or rejects irreversible calls first.",
+    ),
+]
 Wait = Annotated[bool, typer.Option("--wait", help="Wait while another process has the session.")]
 
 
@@ -79,6 +92,8 @@ def run(
     allow_unsandboxed: Unsandboxed = False,
     wait: Wait = False,
     approval_wait: ApprovalWait = 0.0,
+    sidecar: Sidecar = None,
+    reviewer: Reviewer = None,
     strict_cache: StrictCache = False,
 ) -> int:
     """Ask a question or give a task; the model may use tools in the folder.
@@ -96,7 +111,7 @@ def run(
     """
     from lorimer.cli.asking import TerminalApprover
     from lorimer.cli.execute import run_async, show, with_signals
-    from lorimer.cli.setup import choose_model, choose_tools, for_model, read_message
+    from lorimer.cli.setup import checkers, choose_model, choose_tools, for_model, read_message
     from lorimer.cli.terminal import Screen, can_ask
 
     message = read_message(question or [])
@@ -126,16 +141,18 @@ def run(
                 "No terminal to ask at: calls that change something are kept as requests, for "
                 "`lorimer approvals` (--mode auto allows them)."
             )
-        agent = Agent(
-            chosen, chosen_tools, mode=mode, store=store, workspace=workspace, system=system,
-            approver=approver, approval_wait_s=approval_wait, limits=limits, watch=screen,
-            secrets=StoredVault(), policy_files=policy or (), strict_cache=strict_cache,
-        )  # fmt: skip
         try:
-            async with agent:
-                async with agent.session(session_id, wait_s=None if wait else 1.0) as session:
-                    result = await with_signals(session, lambda: session.send(message), screen)
-                return show(result, screen, as_json=as_json)
+            async with checkers(sidecar, reviewer, yes=yes, say=screen.line) as more:
+                agent = Agent(
+                    chosen, chosen_tools, mode=mode, store=store, workspace=workspace,
+                    system=system, approver=approver, approval_wait_s=approval_wait, limits=limits,
+                    watch=screen, secrets=StoredVault(), policy_files=policy or (),
+                    strict_cache=strict_cache, **more,
+                )  # fmt: skip
+                async with agent:
+                    async with agent.session(session_id, wait_s=None if wait else 1.0) as session:
+                        result = await with_signals(session, lambda: session.send(message), screen)
+                    return show(result, screen, as_json=as_json)
         finally:
             await chosen.aclose()
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import sys
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -45,6 +46,30 @@ def choose_model(name: str | None, *, yes: bool, say: Any) -> Model:
     if name in MODELS and not is_present(name):
         _download(name, yes=yes, why=f"{name} is not on this machine yet")
     return resolve(name)
+
+
+@asynccontextmanager
+async def checkers(
+    sidecar: str | None, reviewer: str | None, *, yes: bool, say: Any
+) -> AsyncIterator[dict[str, Any]]:
+    """The options of `Agent` for `--sidecar` and `--reviewer`; their models are closed at the
+    end."""
+    from lorimer.safety.review.reviewer import ModelReviewer
+    from lorimer.safety.review.sidecar import ModelSidecar
+
+    made: dict[str, Any] = {}
+    models: list[Model] = []
+    try:
+        for option, name, kind in (
+            ("sidecar", sidecar, ModelSidecar), ("reviewer", reviewer, ModelReviewer),
+        ):  # fmt: skip
+            if name is not None:
+                models.append(choose_model(name, yes=yes, say=say))
+                made[option] = kind(models[-1])
+        yield made
+    finally:
+        for model in models:
+            await model.aclose()
 
 
 def _download(name: str, *, yes: bool, why: str) -> None:
