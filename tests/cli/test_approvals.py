@@ -198,7 +198,6 @@ def ask(terminal: Any, keys: str, shown: ApprovalRequest) -> Approval:
     [
         ("y\r", (True, "", False)), ("\r\r  \ryes\r", (True, "", False)), ("n\r", (False, "", False)),
         ("not this one\r", (False, "not this one", False)), ("s\r", (True, "", True)),
-        ("\x04", (False, "no answer", False)),
     ],
 )  # fmt: skip
 def test_the_person_answers(terminal: Any, keys: str, answer: tuple[bool, str, bool]) -> None:
@@ -235,8 +234,9 @@ def test_nothing_of_the_question_is_cut_and_nothing_moves_the_cursor(
 ) -> None:
     ask(terminal, "n\r", request(remember_rule="[[policy.rule]]\ntool = 'shell'"))
     text = capsys.readouterr().err
+    assert "x" * 300 + "\\x1b[2J" in text.replace("\n    · ", "")
     for part in (
-        "x" * 300 + "\\x1b[2J", "write /work/a.txt", "/work/b.sh sha256:1", "-old", "+new", "new host: h",
+        "write /work/a.txt", "/work/b.sh sha256:1", "-old", "+new", "new host: h",
         "tool = 'shell'", "a_1", "irreversible",
     ):  # fmt: skip
         assert part in text

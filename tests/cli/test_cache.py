@@ -86,6 +86,7 @@ def test_the_table_names_what_broke_and_fits_eighty_columns(
 
 
 def test_a_session_without_requests_and_one_that_is_not_there(cli: Any, tmp_path: Path) -> None:
+    open_store(tmp_path / "s.db").close()
     ended = cli.run("cache", "report", "s_nothing", "--store", str(tmp_path / "s.db"))
     assert ended.returncode == 2 and b"s_nothing" in ended.stderr
 

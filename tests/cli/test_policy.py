@@ -90,7 +90,8 @@ def test_a_wrong_policy_stops_every_start(cli: Any, user_policy: Path, serve: An
 
 
 def test_check_reads_files_as_the_layer_they_are_for(cli: Any) -> None:
-    (cli.folder / "org.toml").write_text('[policy]\ndelegate = []\nmodes = ["ask"]\n' + GOOD)
+    text = '[policy]\ndelegate = []\nmodes = ["plan", "ask"]\n' + GOOD
+    (cli.folder / "org.toml").write_text(text)
     ended = cli.run("policy", "check", "--layer", "organisation", "org.toml")
     assert ended.returncode == 0, ended
     assert "note: " in ended.stdout.decode() or "delegates to: none" in ended.stdout.decode()
@@ -155,6 +156,46 @@ def test_the_policy_counts_for_commands_and_so_does_the_mode(cli: Any, user_poli
 def test_a_missing_file_of_commands_is_said(cli: Any) -> None:
     ended = cli.run("policy", "check", "--commands", "none.jsonl")
     assert ended.returncode == 2 and b"none.jsonl cannot be read" in ended.stderr
+
+
+def test_commands_come_from_standard_input(cli: Any) -> None:
+    given = b'{"id": 1, "cmd": "ls"}\n{"id": 2, "cmd": "rm -rf /"}\n'
+    ended = cli.run("policy", "check", "--commands", "-", stdin=given)
+    assert ended.returncode == 0, ended
+    found = [json.loads(line) for line in ended.stdout.splitlines()]
+    assert [(f["id"], f["verdict"]) for f in found] == [(1, "safe"), (2, "deny")]
+    assert cli.run("policy", "check", "--commands", "-").stdout == b""
+
+
+@pytest.mark.parametrize(
+    ("words", "error", "what"),
+    [
+        (("check", "--layer", "boss"), "UsageFault", "boss"),
+        (("check", "none.toml"), "PolicyError", "none.toml"),
+        (("check", "--mode", "no"), "ConfigError", "no mode 'no'"),
+        (("check", "--commands", "none.jsonl"), "UsageFault", "none.jsonl"),
+        (("check", "bad.toml", "--commands", "-"), "PolicyError", "bad.toml, line 2"),
+        (("explain", "no {call"), "UsageFault", "no {call"),
+        (("explain", "x {}", "--policy", "bad.toml"), "PolicyError", "bad.toml, line 2"),
+        (("explain", "x {}", "--tools", "none.py"), "UsageFault", "none.py"),
+        (("explain", "x {}", "--mode", "no"), "ConfigError", "no mode"),
+        (("learn", "--mode", "no"), "ConfigError", "no mode"),
+        (("learn", "--store", "none.db"), "StoreError", "none.db"),
+    ],
+)  # fmt: skip
+def test_with_json_a_fault_is_one_object(
+    cli: Any, words: tuple[str, ...], error: str, what: str
+) -> None:
+    (cli.folder / "bad.toml").write_text("[policy]\nmode = 1\n")
+    plain = cli.run("policy", *words)
+    ended = cli.run("policy", *words, "--json")
+    body = json.loads(ended.stdout)
+    assert ended.stdout.count(b"\n") == 1 and not ended.stderr
+    assert body["ok"] is False and body["error"] == error and what in body["message"]
+    assert body["exit_code"] == ended.returncode == plain.returncode != 0
+    assert not plain.stdout and plain.stderr
+    if error == "PolicyError" and "line" in what:
+        assert body["file"] == "bad.toml" and body["line"] == 2
 
 
 # --- explain ---

@@ -4,11 +4,14 @@ import json
 import os
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
+from lorimer.cli.sandbox import _begin, _row, _summary
 from lorimer.safety.sandbox import choose
+from lorimer.safety.sandbox.escapes.attempts import ATTEMPTS
 
 OS, LANDLOCK = choose.available()[:2]
 
@@ -76,3 +79,31 @@ def test_levels_say_what_can_be_had_and_why_not(tmp_path: Path) -> None:
     assert found["os"]["next"] and found["container"]["next"]
     shown = lorimer("levels").stdout
     assert "landlock" in shown and max(len(line) for line in shown.splitlines()) <= 80
+
+
+@pytest.mark.parametrize("own_mounts", [True, False])
+@pytest.mark.parametrize("result", ["stopped", "open", "not provable", "not enforced"])
+def test_the_whole_table_is_straight_within_80_columns(
+    result: str, own_mounts: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bys = ("mounts", "pid namespace end", "mounts, seccomp and no new privileges, one by one")
+    outcomes = [
+        {"name": a.name, "what": a.what, "by": by, "result": result, "known": "it is known. " * 9,
+         "detail": "it met " + "something very long " * 12}
+        for a in ATTEMPTS
+        for by in bys
+    ]  # fmt: skip
+    _begin("landlock", {"user": 65534, "attempts": len(ATTEMPTS), "own_mounts": own_mounts})
+    begun = len(capsys.readouterr().out.splitlines())
+    for one in outcomes:
+        _row(one)
+    rows = capsys.readouterr().out.splitlines()
+    place = max(len(a.name) for a in ATTEMPTS) + 3
+    last = place + max(len(a.what) for a in ATTEMPTS) + 1
+    assert begun >= 3 and len(rows) >= len(outcomes)
+    for row in rows:
+        assert len(row) <= 80, row
+        assert row[last - 1] == " " and row[last] != " ", f"shifted: {row}"
+        assert row[place - 1] == " " and row[1] == " "
+    _summary(outcomes, Counter({result: len(outcomes)}))
+    assert max(map(len, capsys.readouterr().out.splitlines())) <= 80

@@ -219,7 +219,7 @@ async def test_nobody_answers_no_it_is(folder: Path) -> None:
     assert calls_of(result) == ["approval_timeout"] and not ran and person.gone == 1
     (record,) = store.approvals()
     assert record.state is ApprovalState.EXPIRED
-    with pytest.raises(AlreadyAnswered, match="expired"):
+    with pytest.raises(ApprovalExpired, match="expired"):
         answer(store, record.id, principal="user")
     store.close()
 

@@ -295,15 +295,49 @@ async def test_an_edited_call_runs_as_edited_and_the_model_is_told(folder: Path)
         ({"to": 1, "amount": 2}, "/to"),
     ],
 )
-async def test_an_edit_is_checked_like_a_call(edited: dict[str, Any], said: str) -> None:
-    person = Person(Approval(True, "Ada", edited=edited))
+async def test_an_edit_that_cannot_be_used_is_asked_again(
+    edited: dict[str, Any], said: str
+) -> None:
+    person = Person(Approval(True, "Ada", edited=edited), True)
     model = ScriptedModel([call("pay", to="bo", amount=500), "ok"])
-    result = await Agent(model, [pay], store=":memory:", approver=person).run("go")
-    assert calls_of(result) == ["rejected"] and not ran
-    assert (
-        said in error_of(result)["message"]
-        and "Ada changed this call" in error_of(result)["message"]
+    async with Agent(model, [pay], store=":memory:", approver=person) as agent:
+        result = await agent.run("go")
+        first, second = agent.store.approvals(result.session)
+    assert calls_of(result) == ["done"] and ran == ["bo 500"]
+    assert "Ada wrote other arguments" in person.asked[1].news and said in person.asked[1].news
+    assert "It was asked again" in result.calls[0].result
+    assert first.state is ApprovalState.VOID and second.state is ApprovalState.SPENT
+
+
+@pytest.mark.anyio
+async def test_edits_that_never_can_be_used_are_no_rejection() -> None:
+    person = Person(*[Approval(True, "Ada", edited={"to": 1})] * 3)
+    model = ScriptedModel([call("pay", to="bo", amount=5), call("pay", to="bo", amount=5), "ok"])
+    agent = Agent(model, [pay], store=":memory:", approver=person)
+    person.answers += [True]
+    result = await agent.run("go")
+    assert calls_of(result) == ["approval_void", "done"] and ran == ["bo 5"]
+    told = error_of(result, 0)
+    assert "Ada wrote other arguments" in told["message"] and "nobody rejected" in told["message"]
+
+
+@pytest.mark.anyio
+async def test_an_edit_from_elsewhere_that_cannot_be_used_opens_the_question_again() -> None:
+    store = open_store(":memory:")
+    model = ScriptedModel(
+        [call("pay", to="bo", amount=5), "?", call("pay", to="bo", amount=5), "!"]
     )
+    agent = Agent(model, [pay], store=store)
+    async with agent.session() as session:
+        first = await session.send("pay")
+        await approve(store, error_of(first)["approval"], edited={"to": 1})
+        result = await session.send("go on")
+    told = error_of(result)
+    assert calls_of(result) == ["needs_approval"] and not ran
+    assert "cannot be used" in told["message"] and "open again" in told["message"]
+    assert store.approval(told["approval"]).state is ApprovalState.OPEN
+    assert told["approval"] != error_of(first)["approval"]
+    store.close()
 
 
 @pytest.mark.anyio

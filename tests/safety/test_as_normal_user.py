@@ -39,7 +39,8 @@ def test_the_same_holds_for_a_normal_user(tmp_path: Path) -> None:
             "toolkits/test_shell_exec.py", "toolkits/test_code_interpreter.py",
             "toolkits/test_checks.py", "toolkits/test_run_script.py",
             "toolkits/test_visible.py", "safety/test_sandbox_session.py",
-            "safety/network/test_egress.py",
+            "safety/network/test_egress.py", "safety/test_hidden.py",
+            "toolkits/test_hidden_files.py", "toolkits/test_shell_read_only.py",
         )),
     ]  # fmt: skip
     steps.append("cd /var/tmp; exec " + shlex.join(command))

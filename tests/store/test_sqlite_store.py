@@ -456,3 +456,41 @@ async def test_when_the_writer_has_died_every_commit_is_told_and_none_hangs(
     await again.commit(Remark("", "me", "a", "b"))
     assert verify(again).faults == ()
     again.close()
+
+
+def test_a_head_file_of_an_older_store_says_what_it_is_and_how_to_go_on(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "store.db"
+    for lines in (1, 32):  # the second time, the head file of the first is still there
+        store = open_store(path)
+        for _ in range(lines):
+            store.commit_now(Remark("", "someone", "x.y", f"{lines}"))
+        store.close()
+        if lines == 1:
+            for file in tmp_path.glob("store.db*"):
+                if file.suffix != ".head":
+                    file.unlink()
+    store = open_store(path)
+    (fault,) = verify(store).faults
+    assert "is that of an older store: it stands at line" in fault and "ends at 3" in fault
+    assert "lost lines" in fault, "a chain that was cut off and went on looks the same"
+    step = fault.partition("write this line into it: ")[2].partition(". If not")[0]
+    (tmp_path / "store.db.head").write_text(step + "\n")
+    assert verify(store).faults == ()
+    store.close()
+
+
+def test_a_longer_head_file_is_a_chain_that_was_cut_off(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    store = open_store(path)
+    for _ in range(9):
+        store.commit_now(Remark("", "someone", "x.y", "z"))
+    store.close()
+    db = sqlite3.connect(path, isolation_level=None)
+    db.execute("DELETE FROM audit WHERE n > 5")
+    db.close()
+    store = open_store(path)
+    assert any("the audit chain has lost lines: the head file stands" in f
+               for f in verify(store).faults)  # fmt: skip
+    store.close()

@@ -5,7 +5,9 @@ from __future__ import annotations
 import getpass
 import json
 import os
+import shutil
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from lorimer.core.approvals import ApprovalRecord
+    from lorimer.store.protocol import AnswerApproval
     from lorimer.store.sqlite import SqliteStore
 
 app = typer.Typer(
@@ -53,75 +56,61 @@ def list_approvals(
 ) -> None:
     """The requests: those that wait come first, then the newest."""
     from lorimer.cli.asking import record_json
+    from lorimer.cli.execute import existing_store, faults_as_json
     from lorimer.core.approvals import ApprovalKind
-    from lorimer.store import open_store
 
-    opened = open_store(store)
-    try:
+    with faults_as_json(as_json), closing(existing_store(store)) as opened:
         if session is not None:
             opened.session(session)
         found = opened.approvals(session)
         now = opened.clock.now()
-    finally:
-        opened.close()
     asked = (ApprovalKind.CALL, ApprovalKind.BREAKER)
     shown = [r for r in reversed(found) if everything or r.kind in asked]
     shown.sort(key=lambda r: str(r.state_at(now)) != "open")
-    shown = shown[:limit]
     if as_json:
-        for one in shown:
+        for one in shown[:limit]:
             print(json.dumps(record_json(one, now), ensure_ascii=False))
         return
     if not shown:
         print("Nothing waits for an approval, and nothing ever did.")
         return
-    _table(shown, now)
-
-
-def _table(shown: list[ApprovalRecord], now: datetime) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
-    from lorimer.cli.asking import ago, arguments_of
-    from lorimer.cli.terminal import one_line, safe
-
-    table = Table(box=None, pad_edge=False, header_style="bold", expand=True)
-    table.add_column("request", no_wrap=True, min_width=28)
-    table.add_column("state", no_wrap=True, min_width=9)
-    table.add_column("asked", no_wrap=True, min_width=6)
-    table.add_column("left", no_wrap=True, min_width=5)
-    table.add_column("call", overflow="ellipsis", no_wrap=True, ratio=1)
-    for one in shown:
-        state = str(one.state_at(now))
-        left = ""
-        if state in ("open", "approved") and one.expires_at is not None:
-            left = ago((one.expires_at - now).total_seconds())
-        call = "go on?" if str(one.kind) == "breaker" else one.tool
-        table.add_row(
-            one.id, state, ago((now - one.asked_at).total_seconds()), left,
-            safe(f"{call} {one_line(arguments_of(one), 200)}"),
-        )  # fmt: skip
-    Console().print(table)
+    _print_list(shown[:limit], now)
+    if len(shown) > limit:
+        print(f"\nand {len(shown) - limit} more: --limit {len(shown)} shows all")
     if any(str(one.state_at(now)) == "open" for one in shown):
         print("\nLook before you answer: lorimer approvals show ID")
+
+
+def _print_list(shown: list[ApprovalRecord], now: datetime) -> None:
+    """Each request on a line, and its call below it."""
+    from lorimer.cli.asking import ago, call_rows
+
+    width = shutil.get_terminal_size((80, 24)).columns
+    for one in shown:
+        state = str(one.state_at(now))
+        words = [one.id, state, f"asked {ago((now - one.asked_at).total_seconds())} ago"]
+        if state in ("open", "approved") and one.expires_at is not None:
+            words.append(f"{ago((one.expires_at - now).total_seconds())} left")
+        print("  ".join(words))
+        for row in call_rows(one, width):
+            print(row)
 
 
 @app.command("show")
 def show(approval_id: Id, as_json: AsJson = False, store: StorePath = None) -> None:
     """The whole request: the call, what it would change, what it is bound to, the answer."""
-    from lorimer.cli.asking import lines_of, record_json
-    from lorimer.store import open_store
+    from lorimer.cli.asking import UNBROKEN, lines_of, record_json
+    from lorimer.cli.execute import existing_store, faults_as_json
 
-    opened = open_store(store)
-    try:
+    with faults_as_json(as_json), closing(existing_store(store)) as opened:
         record = _find(opened, approval_id)
         now = opened.clock.now()
-    finally:
-        opened.close()
     if as_json:
         print(json.dumps(record_json(record, now, whole=True), ensure_ascii=False))
         return
-    for line in lines_of(record, now):
+    at_terminal = sys.stdout.isatty()
+    width = shutil.get_terminal_size((80, 24)).columns if at_terminal else UNBROKEN
+    for line in lines_of(record, now, width):
         print(line)
 
 
@@ -151,8 +140,10 @@ def approve(
 
         lorimer approvals approve a_01k… --for-session
 
-    Exit codes: 0 answered, 2 no such request, 8 not any more: answered, expired, closed, or you
-    may not.
+    The files that it shows are looked at again: when one changed, nothing is approved.
+
+    Exit codes: 0 answered, 2 no such request, 5 no such store, 8 not any more: answered, expired,
+    closed, changed, or you may not. With --json a fault is an object, too: error, message, next.
     """
     _answer(
         store, approval_id, True, by=by, principal=principal, reason=reason, digest=digest,
@@ -192,17 +183,22 @@ def edit(
     as_json: AsJson = False,
     store: StorePath = None,
 ) -> None:
-    """Approve the call with other arguments. They are checked like the model's own, and the model
-    is told.
+    """Approve the call with other arguments. They are checked against the tool's schema now, and
+    like the model's own before they run; the model is told.
+
+    Arguments that do not fit are refused (exit code 8), and the request stays open.
 
     Example:
 
         lorimer approvals edit a_01k… --arguments '{"to": "ada@example.org", "amount": 5}'
     """
-    text = sys.stdin.read() if arguments == "-" else arguments
+    from lorimer.cli.execute import faults_as_json
+
+    with faults_as_json(as_json):
+        edited = _read_object(sys.stdin.read() if arguments == "-" else arguments)
     _answer(
-        store, approval_id, True, by=by, principal=principal, reason=reason,
-        edited=_read_object(text), as_json=as_json,
+        store, approval_id, True, by=by, principal=principal, reason=reason, edited=edited,
+        as_json=as_json,
     )  # fmt: skip
 
 
@@ -235,35 +231,67 @@ def _answer(
     edited: dict[str, Any] | None = None,
 ) -> None:
     from lorimer.cli.asking import record_json, summary
-    from lorimer.cli.terminal import safe
-    from lorimer.store import open_store
+    from lorimer.cli.execute import existing_store, faults_as_json
+    from lorimer.cli.terminal import flat, safe
     from lorimer.store.protocol import AnswerApproval
 
-    opened = open_store(path)
-    try:
+    with faults_as_json(as_json), closing(existing_store(path)) as opened:
         record = _find(opened, approval_id)
         if for_session and not record.request.get("remember_rule"):
             raise UsageFault(
                 "There is no rule that would allow this call for the session.",
                 next="Approve it alone: leave out --for-session.",
             )
-        acting = principal or _principal(opened, record)
-        opened.commit_now(
-            AnswerApproval(
-                record.id, approved, acting, by=by or _user(), reason=reason, digest=digest,
-                for_session=for_session, edited=edited,
-            )
+        change = AnswerApproval(
+            record.id, approved, principal or _principal(opened, record), by=flat(by or _user()),
+            reason=reason, digest=digest, for_session=for_session, edited=edited,
         )  # fmt: skip
+        if approved:
+            _still_good(opened, record, change)
+        opened.commit_now(change)
         record = opened.approval(record.id)
         now = opened.clock.now()
-    finally:
-        opened.close()
     if as_json:
         print(json.dumps(record_json(record, now), ensure_ascii=False))
         return
     print(summary(record))
     if record.answer.get("for_session"):
         print(safe(str(record.request["remember_rule"])))
+
+
+def _still_good(store: SqliteStore, record: ApprovalRecord, change: AnswerApproval) -> None:
+    """Whether what the person approves can be used, as far as it can be known here.
+
+    Raises:
+        EditUnfit: the arguments do not fit the tool; the request stays open.
+        ApprovalVoid: a file that the request shows changed; the request is void.
+    """
+    from lorimer.core.approvals import ApprovalKind, ApprovalState
+    from lorimer.core.errors import ApprovalVoid, EditUnfit
+    from lorimer.store.approvals import check_answer
+    from lorimer.store.protocol import CloseApproval
+    from lorimer.tools.dispatch.edits import changed_since, unfit
+
+    now = store.clock.now()
+    check_answer(record, change, now)  # who may not answer learns nothing, and changes nothing
+    if change.edited is not None:
+        faults = unfit(record.request, change.edited)
+        if record.kind is not ApprovalKind.CALL:
+            faults = ["this is no call: it has no arguments"]
+        if faults:
+            raise EditUnfit(
+                f"These arguments do not fit {record.tool}: {'; '.join(faults[:20])}.",
+                next="Nothing was answered. Correct them and say it again; "
+                f"`lorimer approvals show {record.id} --json` has the schema.",
+            )
+    changes = changed_since(record.request, change.edited)
+    if changes:
+        why = f"{'; '.join(changes)} since it was asked"
+        store.commit_now(CloseApproval(record.id, ApprovalState.VOID, why, only_open=True))
+        raise ApprovalVoid(
+            f"It was not approved: {why}.",
+            next="Look at what changed; when the agent makes the call again, it is asked anew.",
+        )
 
 
 def _find(store: SqliteStore, approval_id: str) -> ApprovalRecord:

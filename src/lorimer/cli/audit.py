@@ -28,10 +28,10 @@ def verify(
     blob. Against someone who can rewrite the whole file, note the head elsewhere (`lorimer audit
     head`) and pass it with --expect.
     """
-    from lorimer.store import open_store
+    from lorimer.cli.execute import existing_store
     from lorimer.store.verify import verify as check
 
-    opened = open_store(store)
+    opened = existing_store(store, empty=False)
     try:
         report = check(opened, expected_head=expect)
         path = opened.path
@@ -62,10 +62,10 @@ def verify(
 @app.command()
 def head(store: StorePath = None) -> None:
     """The hash of the newest audit line; note it elsewhere."""
-    from lorimer.store import open_store
+    from lorimer.cli.execute import existing_store
     from lorimer.store.verify import verify as check
 
-    opened = open_store(store)
+    opened = existing_store(store, empty=False)
     try:
         print(check(opened).head)
     finally:
@@ -83,10 +83,10 @@ def show_lines(
     """The audit lines: when, who, what, which call or entry, why."""
     from dataclasses import asdict
 
+    from lorimer.cli.execute import existing_store
     from lorimer.cli.terminal import safe
-    from lorimer.store import open_store
 
-    opened = open_store(store)
+    opened = existing_store(store)
     try:
         for line in opened.audit(session_id):
             if as_json:

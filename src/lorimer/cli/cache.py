@@ -80,13 +80,13 @@ def report(
 
         lorimer cache report s_01m8… --plot cache.png
     """
-    from lorimer.store import open_store
+    from lorimer.cli.execute import existing_store
 
     if plot is not None:
         from lorimer.cli.cache_plot import check_plot
 
         check_plot(plot)
-    opened = open_store(store)
+    opened = existing_store(store)
     try:
         model = opened.session(session_id).model
         rows = rows_of(opened, session_id)

@@ -63,6 +63,7 @@ def chat(
     """
     from lorimer.cli.asking import TerminalApprover
     from lorimer.cli.execute import run_async
+    from lorimer.cli.session_tools import kept, record_of, tools_of
     from lorimer.cli.setup import checkers, choose_model, choose_tools, for_model
     from lorimer.cli.terminal import Screen, can_ask
     from lorimer.runtime.agent import Agent
@@ -75,18 +76,26 @@ def chat(
     screen = Screen()
 
     async def work() -> int:
-        chosen_tools = choose_tools(tools, allow_unsandboxed=allow_unsandboxed)
+        own = None if session_id is None else record_of(store, session_id)
+        if own is None:
+            chosen_tools = choose_tools(tools, allow_unsandboxed=allow_unsandboxed)
+        else:
+            chosen_tools = tools_of(
+                own, tools, allow_unsandboxed=allow_unsandboxed, say=screen.line
+            )  # fmt: skip
         chosen = choose_model(model, yes=yes, say=screen.line)
-        chosen_tools = for_model(
-            chosen, chosen_tools, asked=tools, allow_unsandboxed=allow_unsandboxed
-        )
+        if own is None:
+            chosen_tools = for_model(
+                chosen, chosen_tools, asked=tools, allow_unsandboxed=allow_unsandboxed
+            )
         try:
             async with checkers(sidecar, reviewer, yes=yes, say=screen.line) as more:
                 agent = Agent(
                     chosen, chosen_tools, mode=mode, store=store, workspace=folder,
                     approver=TerminalApprover(screen), watch=screen,
                     limits=make_limits(max_steps, max_cost, max_time), secrets=StoredVault(),
-                    policy_files=policy or (), strict_cache=strict_cache, **more,
+                    policy_files=policy or (), strict_cache=strict_cache, meta=kept(tools),
+                    **more,
                 )  # fmt: skip
                 waits = None if wait else 1.0
                 async with agent, agent.session(session_id, wait_s=waits) as session:

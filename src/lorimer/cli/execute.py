@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import signal
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lorimer.core.errors import LorimerError
+from lorimer.core.errors import LorimerError, StoreError
 
 if TYPE_CHECKING:
     from lorimer.cli.terminal import Screen
     from lorimer.runtime.results import RunResult
     from lorimer.runtime.session import Session
+    from lorimer.store.sqlite import SqliteStore
 
+STOPPED = "cancelled by the user"
+"""The reason of a run that the person stopped with Ctrl-C."""
 _CODES = {
     "answered": 0, "cancelled": 130, "max_steps": 7, "max_cost": 7, "max_time": 7, "failures": 7,
     "breaker": 7,
@@ -45,11 +50,11 @@ async def with_signals(
     def pressed() -> None:
         nonlocal presses
         presses += 1
-        if presses == 1:
+        if presses == 1 and session.cancel_requested != STOPPED:  # or at a question
             screen.line(
                 "Stopping: what runs is ended and recorded. Press Ctrl-C again to leave at once."
             )
-            session.cancel("cancelled by the user")
+            session.cancel(STOPPED)
             if not session.running:
                 task.cancel()
         else:
@@ -90,16 +95,57 @@ def run_async(work: Callable[[], Awaitable[int]], *, as_json: bool) -> int:
     except LorimerError as fault:
         if not as_json:
             raise
-        body: dict[str, Any] = {
-            "error": type(fault).__name__, "message": fault.message, "next": fault.next,
-            "exit_code": fault.exit_code,
-        }  # fmt: skip
-        if fault.run is not None:
-            body |= fault.run.to_json()
-        emit(body)
+        emit(fault_json(fault))
         return fault.exit_code
     except asyncio.CancelledError:
         return 130
+
+
+def fault_json(fault: LorimerError) -> dict[str, Any]:
+    """A fault for programs: `error` is the name of its kind."""
+    body: dict[str, Any] = {
+        "error": type(fault).__name__, "message": fault.message, "next": fault.next,
+        "exit_code": fault.exit_code,
+    }  # fmt: skip
+    if fault.run is not None:
+        body |= fault.run.to_json()
+    return body
+
+
+@contextlib.contextmanager
+def faults_as_json(as_json: bool) -> Iterator[None]:
+    """With `as_json` a known fault becomes one JSON object on stdout, and the exit code."""
+    try:
+        yield
+    except LorimerError as fault:
+        if not as_json:
+            raise
+        import typer
+
+        emit(fault_json(fault))
+        raise typer.Exit(fault.exit_code) from fault
+
+
+def existing_store(path: Path | None, *, empty: bool = True) -> SqliteStore:
+    """The store at `path` for a command that only reads: nothing is made where there is none.
+
+    Args:
+        empty: whether the default store may be missing; it is as one without anything in it.
+
+    Raises:
+        StoreError: when there is no store at `path`.
+    """
+    from lorimer.store import default_path, open_store
+
+    found = default_path() if path is None else path
+    if str(found) == ":memory:" or found.exists():
+        return open_store(path)
+    if path is None and empty:
+        return open_store(":memory:")
+    raise StoreError(
+        f"There is no store at {found}.",
+        next="Check the path. A store is made by the first run: lorimer run --store PATH …",
+    )
 
 
 _json_out: int | None = None

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
 import typer
 
 from lorimer.cli.run import Folder, PolicyFiles, StorePath
 from lorimer.cli.setup import MODE_HELP
-from lorimer.core.errors import ConfigError, UsageFault
+from lorimer.core.errors import LorimerError, UsageFault
 
 if TYPE_CHECKING:
     from lorimer.safety.policy.examples import KnownTool
@@ -38,7 +40,10 @@ def check(
     ] = "session",
     commands: Annotated[
         Path | None,
-        typer.Option("--commands", help='Judge shell commands: one {"id": …, "cmd": …} a line.'),
+        typer.Option(
+            "--commands",
+            help='Judge shell commands: one {"id": …, "cmd": …} a line; `-` reads standard input.',
+        ),
     ] = None,
     untrusted: Annotated[
         bool,
@@ -60,24 +65,29 @@ def check(
         lorimer policy check --layer organisation company-policy.toml
 
         lorimer policy check --commands commands.jsonl --mode auto
+
+        echo '{"id": 1, "cmd": "make"}' | lorimer policy check --commands -
     """
+    with _faults_as_json(as_json):
+        return _check(files, mode, layer, commands, untrusted, folder, as_json)
+
+
+def _check(
+    files: list[Path] | None,
+    mode: str,
+    layer: str,
+    commands: Path | None,
+    untrusted: bool,
+    folder: Path,
+    as_json: bool,
+) -> int:
     from lorimer.safety.policy import load_policy
-    from lorimer.safety.policy.faults import PolicyError
     from lorimer.safety.policy.load import LAYERS
 
     if layer not in LAYERS[1:]:
         raise UsageFault(f"There is no layer {layer!r}.", next=f"Use: {', '.join(LAYERS[1:])}.")
     known = _known()
-    try:
-        policy = load_policy(
-            mode, folder, extra=files or (), extra_layer=layer, known=lambda: known
-        )
-    except ConfigError as fault:
-        if not as_json or commands is not None:
-            raise
-        at = {"file": fault.file, "line": fault.line} if isinstance(fault, PolicyError) else {}
-        print(json.dumps({"ok": False, "error": fault.message, "next": fault.next, **at}))
-        return fault.exit_code
+    policy = load_policy(mode, folder, extra=files or (), extra_layer=layer, known=lambda: known)
     if commands is not None:
         return _judge_file(policy, commands, known, trusted=not untrusted)
     if as_json:
@@ -85,6 +95,26 @@ def check(
     else:
         _show_policy(policy, folder)
     return 0
+
+
+@contextlib.contextmanager
+def _faults_as_json(as_json: bool) -> Iterator[None]:
+    """With `as_json` a known fault becomes one JSON object on stdout, with the line of the policy
+    where there is one, and the exit code."""
+    from lorimer.safety.policy.faults import PolicyError
+
+    try:
+        yield
+    except LorimerError as fault:
+        if not as_json:
+            raise
+        from lorimer.cli.execute import fault_json
+
+        body = {"ok": False, **fault_json(fault)}
+        if isinstance(fault, PolicyError):
+            body |= {"file": fault.file, "line": fault.line}
+        print(json.dumps(body))
+        raise typer.Exit(fault.exit_code) from fault
 
 
 def _known() -> dict[str, KnownTool]:
@@ -193,7 +223,7 @@ def _judge_file(
 
 def _lines(file: Path) -> Iterator[tuple[int, bytes]]:
     try:
-        with file.open("rb") as lines:
+        with _opened(file) as lines:
             for number, line in enumerate(lines, 1):
                 if line.strip():
                     yield number, line
@@ -201,6 +231,15 @@ def _lines(file: Path) -> Iterator[tuple[int, bytes]]:
         raise UsageFault(
             f"{file} cannot be read: {fault.strerror or fault}.", next="Give a file of JSON lines."
         ) from fault
+
+
+@contextlib.contextmanager
+def _opened(file: Path) -> Iterator[BinaryIO]:
+    if str(file) == "-":
+        yield sys.stdin.buffer
+        return
+    with file.open("rb") as lines:
+        yield lines
 
 
 # --- explain -------------------------------------------------------------------------------------
@@ -228,6 +267,19 @@ def explain(
 
         lorimer policy explain --mode auto 'write_file {"path": "../x", "content": "y"}'
     """
+    with _faults_as_json(as_json):
+        return _explain(call, mode, folder, policy_files, tools, role, as_json)
+
+
+def _explain(
+    call: str,
+    mode: str,
+    folder: Path,
+    policy_files: list[Path] | None,
+    tools: str | None,
+    role: list[str] | None,
+    as_json: bool,
+) -> int:
     from lorimer.cli.terminal import safe
     from lorimer.safety.policy import load_policy
     from lorimer.safety.policy.examples import facts_of_call, known_tools, parse_call
@@ -280,13 +332,18 @@ def learn(
 
         lorimer policy learn --least 5
     """
+    with _faults_as_json(as_json):
+        return _learn(least, mode, folder, store, as_json)
+
+
+def _learn(least: int, mode: str, folder: Path, store: Path | None, as_json: bool) -> int:
+    from lorimer.cli.execute import existing_store
     from lorimer.safety.policy import load_policy
     from lorimer.safety.policy.learn import propose
-    from lorimer.store import open_store
 
     known = _known()
     policy = load_policy(mode, folder, known=lambda: known)
-    opened = open_store(store)
+    opened = existing_store(store)
     try:
         found = list(_evidence(opened, policy.place.workspace))
     finally:

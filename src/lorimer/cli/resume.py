@@ -71,30 +71,33 @@ def resume(
     """Go on where a session stopped: by a crash, an error, a limit or Ctrl-C.
 
     Calls that had started are not repeated unless that is safe: what cannot be known is told to the
-    model as unknown. Use `lorimer run --session ID "…"` to say something new in it.
+    model as unknown. Its tools are those it was begun with, from where they came then; give --tools
+    when a file has moved. Use `lorimer run --session ID "…"` to say something new in it.
     """
     from lorimer.cli.asking import TerminalApprover
-    from lorimer.cli.execute import run_async, show, with_signals
-    from lorimer.cli.setup import checkers, choose_model, choose_tools
+    from lorimer.cli.execute import existing_store, run_async, show, with_signals
+    from lorimer.cli.session_tools import tools_of
+    from lorimer.cli.setup import checkers, choose_model
     from lorimer.cli.terminal import Screen, can_ask
     from lorimer.runtime.agent import Agent
     from lorimer.safety.secrets.stored import StoredVault
-    from lorimer.store import open_store
 
     screen = Screen(quiet=quiet, stream=False if as_json else None)
 
     async def work() -> int:
-        opened = open_store(store)
+        opened = existing_store(store)
         try:
             record = _stored(opened, session_id)
             workspace = str(record.meta.get("workspace", "."))
-            own = ",".join(str(t["name"]) for t in record.tools) or "none"
+            given = tools_of(
+                record, tools, allow_unsandboxed=allow_unsandboxed, say=screen.line
+            )  # fmt: skip
             chosen = choose_model(model or record.model, yes=yes, say=screen.line)
             try:
                 async with checkers(sidecar, reviewer, yes=yes, say=screen.line) as more:
                     agent = Agent(
                         chosen,
-                        choose_tools(tools or own, allow_unsandboxed=allow_unsandboxed),
+                        given,
                         mode=mode or str(record.meta.get("mode", "ask")),
                         store=opened,
                         strict_cache=strict_cache,

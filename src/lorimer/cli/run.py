@@ -111,6 +111,7 @@ def run(
     """
     from lorimer.cli.asking import TerminalApprover
     from lorimer.cli.execute import run_async, show, with_signals
+    from lorimer.cli.session_tools import kept, record_of, tools_of
     from lorimer.cli.setup import checkers, choose_model, choose_tools, for_model, read_message
     from lorimer.cli.terminal import Screen, can_ask
 
@@ -124,11 +125,18 @@ def run(
 
         ModePolicy(mode)
         limits, workspace = make_limits(max_steps, max_cost, max_time), _folder(folder)
-        chosen_tools = choose_tools(tools, allow_unsandboxed=allow_unsandboxed)
+        own = None if session_id is None else record_of(store, session_id)
+        if own is None:
+            chosen_tools = choose_tools(tools, allow_unsandboxed=allow_unsandboxed)
+        else:
+            chosen_tools = tools_of(
+                own, tools, allow_unsandboxed=allow_unsandboxed, say=screen.line
+            )  # fmt: skip
         chosen = choose_model(model, yes=yes, say=screen.line)
-        chosen_tools = for_model(
-            chosen, chosen_tools, asked=tools, allow_unsandboxed=allow_unsandboxed
-        )
+        if own is None:
+            chosen_tools = for_model(
+                chosen, chosen_tools, asked=tools, allow_unsandboxed=allow_unsandboxed
+            )
         if show_tokens:
             watch_tokens(chosen)
         approver = TerminalApprover(screen) if can_ask() and not as_json else None
@@ -147,7 +155,7 @@ def run(
                     chosen, chosen_tools, mode=mode, store=store, workspace=workspace,
                     system=system, approver=approver, approval_wait_s=approval_wait, limits=limits,
                     watch=screen, secrets=StoredVault(), policy_files=policy or (),
-                    strict_cache=strict_cache, **more,
+                    strict_cache=strict_cache, meta=kept(tools), **more,
                 )  # fmt: skip
                 async with agent:
                     async with agent.session(session_id, wait_s=None if wait else 1.0) as session:

@@ -178,18 +178,41 @@ def _open_to_all() -> str:
     return str(usual)
 
 
+_WIDE = 80
+
+
+def _columns() -> tuple[int, int]:
+    """Widths of the names and of what is tried: no row is shifted by a long one."""
+    from lorimer.safety.sandbox.escapes.attempts import ATTEMPTS
+
+    return max(len(a.name) for a in ATTEMPTS), max(len(a.what) for a in ATTEMPTS)
+
+
+def _line(mark: str, name: str, what: str, by: str) -> str:
+    """A row of the table; its last column goes on below itself, within 80 characters."""
+    from textwrap import wrap
+
+    wide, wider = _columns()
+    start = f"{mark} {name:<{wide}} {what:<{wider}} "
+    first, *more = wrap(by, max(12, _WIDE - len(start))) or [""]
+    return "\n".join([start + first, *(" " * len(start) + rest for rest in more)])
+
+
 def _begin(level: str, head: dict[str, Any]) -> None:
+    from textwrap import fill
+
     who = "root" if head["user"] == 0 else f"user {head['user']}"
     print(f"{head['attempts']} attempts at the level {level} as {who}")
     if not head["own_mounts"]:
-        print("(no mount namespace of its own could be had: files are made in a folder in /tmp)")
-    print(f"\n  {'attempt':<20} {'what':<38} stopped by")
+        print(fill("(no mount namespace of its own could be had: files are made in a folder in "
+                   "/tmp)", _WIDE))  # fmt: skip
+    print("\n" + _line(" ", "attempt", "what", "stopped by"))
 
 
 def _row(one: dict[str, Any]) -> None:
     by = {"stopped": one["by"], "open": "OPEN", "not provable": "not provable",
           "not enforced": "not enforced"}[one["result"]]  # fmt: skip
-    print(f"{_MARKS[one['result']]} {one['name']:<20} {one['what']:<38} {by}", flush=True)
+    print(_line(_MARKS[one["result"]], one["name"], one["what"], by), flush=True)
 
 
 def _summary(outcomes: list[dict[str, Any]], count: Counter[str]) -> None:
@@ -199,11 +222,9 @@ def _summary(outcomes: list[dict[str, Any]], count: Counter[str]) -> None:
     for one in outcomes:
         if one["result"] in ("open", "not enforced"):
             why = f" Documented: {one['known']}." if one["known"] else ""
-            print(fill(f"{_MARKS[one['result']]} {one['name']}: {one['detail']}.{why}", 80,
+            print(fill(f"{_MARKS[one['result']]} {one['name']}: {one['detail']}.{why}", _WIDE,
                        subsequent_indent="  "))  # fmt: skip
     provable = len(outcomes) - count["not provable"]
-    print(f"{count['stopped']} of {provable} stopped", end="")
-    if count["not provable"]:
-        print(f"; {count['not provable']} more not provable here (stopped, and outside, too)")
-    else:
-        print()
+    more = count["not provable"]
+    rest = f"; {more} more not provable here (stopped, and outside, too)" if more else ""
+    print(fill(f"{count['stopped']} of {provable} stopped{rest}", _WIDE))

@@ -28,11 +28,11 @@ def list_sessions(
     store: StorePath = None,
 ) -> None:
     """The newest sessions, with what was first asked."""
+    from lorimer.cli.execute import existing_store
     from lorimer.cli.terminal import safe
     from lorimer.core.clock import to_rfc3339
-    from lorimer.store import open_store
 
-    opened = open_store(store)
+    opened = existing_store(store)
     try:
         found = opened.sessions(limit=limit)
     finally:
@@ -77,9 +77,9 @@ def show_session(
     full: Annotated[bool, typer.Option("--full", help="Show long texts whole.")] = False,
 ) -> None:
     """What was said and done in a session, with the outcome of every call."""
+    from lorimer.cli.execute import existing_store
     from lorimer.cli.terminal import one_line, safe
     from lorimer.core.messages import CallPart, ReasoningPart, ResultPart, TextPart
-    from lorimer.store import open_store
 
     def cut(text: str) -> str:
         text = safe(text)
@@ -87,7 +87,7 @@ def show_session(
             return text
         return f"{text[:600]}\n[… {len(text) - 600} more characters; --full shows them]"
 
-    opened = open_store(store)
+    opened = existing_store(store)
     try:
         record = opened.session(session_id)
         print(
@@ -133,11 +133,11 @@ def export(
     store: StorePath = None,
 ) -> None:
     """Export a session: as JSON Lines (session, entries, calls, audit), or as provider messages."""
-    from lorimer.store import open_store
+    from lorimer.cli.execute import existing_store
 
     if form not in ("jsonl", "openai", "anthropic"):
         raise UsageFault(f"There is no form {form!r}.", next="Use jsonl, openai or anthropic.")
-    opened = open_store(store)
+    opened = existing_store(store)
     try:
         lines = (
             _lines(opened, session_id) if form == "jsonl" else _messages(opened, session_id, form)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import sys
 import time
 from collections.abc import Mapping
@@ -36,6 +37,34 @@ def _safe_character(c: str) -> str:
     if 0xD800 <= code < 0xE000:
         return f"\\u{code:04x}"
     return c
+
+
+def flat(text: str) -> str:
+    """`text` made `safe` and on one line, for names and other short texts that people give."""
+    return safe(text).replace("\n", "\\n").replace("\t", "\\t")
+
+
+def wrapped(text: str, width: int, first: str = "", rest: str | None = None) -> list[str]:
+    """One line of text as lines of at most `width` columns, broken between words; only a word that
+    is longer than a line is broken itself. Nothing is left out.
+
+    Args:
+        first, rest: what stands before the first line and before the others (default: the same).
+    """
+    import textwrap
+
+    if len(first) + len(text) <= width:
+        return [first + text]
+    rest = first if rest is None else rest
+    made = textwrap.wrap(
+        text, max(width, len(first) + 10, len(rest) + 10), initial_indent=first,
+        subsequent_indent=rest, tabsize=4, replace_whitespace=False, drop_whitespace=False,
+        break_on_hyphens=False,
+    )  # fmt: skip
+    return made or [first]
+
+
+_EXIT_CODE = re.compile(r"\[(exit code [^0\];][^\];]*)[^\]]*\]\Z")
 
 
 def one_line(arguments: Mapping[str, Any] | None, most: int = _SHOWN) -> str:
@@ -89,7 +118,7 @@ class Screen:
             case CallBegan(_, tool, arguments, _):
                 self.line(
                     f"{self._paint('→', 36)} {tool} "
-                    f"{one_line(arguments, self._width() - len(tool) - 4)}"
+                    f"{one_line(arguments, self.width() - len(tool) - 4)}"
                 )
             case CallOutput(_, _, text):
                 last = text.rstrip().rsplit("\n", 1)[-1]
@@ -115,6 +144,9 @@ class Screen:
         if event.outcome is Outcome.DONE and not event.code:
             lines = event.text.count("\n") + 1
             what = _shorten(safe(event.text.strip()), 70) if lines == 1 else f"{lines} lines"
+            code = _EXIT_CODE.search(event.text.rstrip())
+            if code is not None and lines > 1:
+                what = f"{safe(code[1])}, {what}"
             self.line(f"{self._paint('✓', 32)} {event.tool}{took}  {what}")
             return
         message = event.text
@@ -141,7 +173,7 @@ class Screen:
         if self.quiet or self._midline:
             return
         if self.live:
-            width = self._width()
+            width = self.width()
             self.err.write("\r\x1b[K" + _encodable(text, self.err)[: width - 1])
             self.err.flush()
             self._status = True
@@ -160,7 +192,8 @@ class Screen:
         return f"\x1b[{code}m{text}\x1b[0m" if self.color else _encodable(text, self.err)
 
     @staticmethod
-    def _width() -> int:
+    def width() -> int:
+        """Columns of the terminal on stderr, at least 40; 100 where there is none."""
         try:
             return max(40, os.get_terminal_size(sys.stderr.fileno()).columns)
         except OSError:

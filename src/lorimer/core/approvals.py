@@ -6,6 +6,8 @@ this policy, in this session, once, until it expires. What it is bound to is `bi
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -101,7 +103,8 @@ class Bound:
 
     Attributes:
         definition: digest of what the model was told of the tool.
-        files: content hash of each file that the call names, by resolved path.
+        files: content hash of each file that the call names, by resolved path; of a pattern, or of
+            a folder that is deleted (with `/` at its end), the names that it stands for (`listed`).
         paths: the resolved paths, with how each is used, e.g. `write /home/a/notes.md`.
         effects: what the call was judged to do (`CallEffects.to_json`).
         policy: mode and digest of the policy.
@@ -166,6 +169,12 @@ def what_changed(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[st
 
 
 def _file_change(before: str | None, after: str | None) -> str:
+    old, new = names_in(before), names_in(after)
+    if old is not None and new is not None:
+        changes = [f"has {name} now" for name in new if name not in old]
+        changes += [f"has {name} no more" for name in old if name not in new]
+        more = f" and {len(changes) - 5} more" if len(changes) > 5 else ""
+        return ", ".join(changes[:5]) + more or "has other files now"
     if before in (None, ABSENT) and after not in (None, ABSENT):
         return "was made"
     if after in (None, ABSENT):
@@ -175,3 +184,24 @@ def _file_change(before: str | None, after: str | None) -> str:
 
 ABSENT = "absent"
 """Stands for the content hash of a file that does not exist."""
+
+_LISTED = re.compile(r"(\d+) names?(?: \([0-9a-f]+\))?: (\[.*\])", re.DOTALL)
+
+
+def listed(names: Sequence[str], count: int, mark: str = "") -> str:
+    """Stands for a content hash where names count: `count` of them, of which `names` are the first;
+    `mark` is the digest of all, in hex."""
+    shown = json.dumps(list(names), ensure_ascii=False)
+    return f"{count} name{'' if count == 1 else 's'}{f' ({mark})' if mark else ''}: {shown}"
+
+
+def names_in(value: str | None) -> list[str] | None:
+    """The names in a `listed` value; `None` when it is none."""
+    found = None if value is None else _LISTED.fullmatch(value)
+    return None if found is None else [str(name) for name in json.loads(found[2])]
+
+
+def names_count(value: str) -> int:
+    """How many names a `listed` value stands for."""
+    found = _LISTED.fullmatch(value)
+    return 0 if found is None else int(found[1])

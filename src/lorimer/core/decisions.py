@@ -219,7 +219,8 @@ class Approver(Protocol):
     """Someone who can answer an approval request."""
 
     def ask(self, request: ApprovalRequest) -> Coroutine[Any, Any, Approval]:
-        """Cancellation means: not approved, and nothing was run."""
+        """Cancellation means: not approved, and nothing was run. Who raises
+        `lorimer.core.errors.Cancelled` gives no answer and stops the run."""
         ...
 
 

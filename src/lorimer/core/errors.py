@@ -207,5 +207,9 @@ class ApprovalVoid(ApprovalError):
     """What it was bound to is not what it is used for."""
 
 
+class EditUnfit(ApprovalError):
+    """The arguments that a person wrote do not fit the tool; the request is still open."""
+
+
 class WrongPrincipal(ApprovalError):
     """Whoever answers may not: only the session's principal or an approver may."""

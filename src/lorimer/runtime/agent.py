@@ -103,6 +103,8 @@ class Agent:
         alerts: when something counts as happening too often (`lorimer.runtime.alerts`).
         strict_cache: refuse to send a request that does not begin with the one before it, unless a
             compaction or `Session.expect_break` announced that. By default it is warned of.
+        meta: kept with each new session (`SessionRecord.meta`), as JSON; what lorimer keeps there
+            itself comes first.
     """
 
     def __init__(
@@ -136,6 +138,7 @@ class Agent:
         alerts: Thresholds | None = None,
         policy_files: Sequence[str | os.PathLike[str]] = (),
         strict_cache: bool = False,
+        meta: Mapping[str, Any] | None = None,
     ) -> None:
         self.clock = clock or SystemClock()
         self.registry = Registry(tools)
@@ -167,6 +170,7 @@ class Agent:
             self.model: Model = resolve(model)
         else:
             self.model = model
+        self.meta = dict(meta or {})
         self.strict_cache = strict_cache
         if strict_cache:
             check_strict(self.model)

@@ -141,7 +141,10 @@ class Session(Recorder):
                 for s in specs
             ],
             prefix=prefix.rendered,
-            meta={"workspace": str(agent.workspace), "mode": agent.policy.mode, **self._descent()},
+            meta={
+                **agent.meta, "workspace": str(agent.workspace), "mode": agent.policy.mode,
+                **self._descent(),
+            },
         )  # fmt: skip
         try:
             await self.store.commit(CreateSession(record))
@@ -337,6 +340,7 @@ class Session(Recorder):
             began = True
             self.dispatcher.cancelled = False
             self.dispatcher.around.begin_run()
+            self.dispatcher.around.stop_run = self.cancel
             if self.cancel_requested:  # while it was being opened
                 self.dispatcher.around.cancel(self.cancel_requested)
             limit = self.agent.limits.max_time_s

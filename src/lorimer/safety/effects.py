@@ -124,27 +124,23 @@ class CallAssessor:
             level = look(text, roots).level
         return replace(found, level=level, reasons=reasons)
 
-    def _is_trusted(self, facts: CallFacts, text: str) -> bool:
-        """Whether git may be believed where the call runs: the root it is in is trusted, and no
-        other repository begins between."""
-        if "git" not in text:
-            return self.trusted_folder is True  # it makes no difference: spare the look
-        folder = os.path.realpath(facts.cwd)
+    def _is_trusted(self, facts: CallFacts, text: str) -> bool | Callable[[str], bool]:
+        """Whether git may be believed: the root of the folder it works in is trusted. That no
+        other repository begins below the root is looked at by the analysis."""
+        if self.trusted_folder is not None or "git" not in text:
+            return self.trusted_folder is True  # without git it makes no difference
         roots = [os.path.realpath(root) for root in facts.roots or (facts.cwd,)]
-        root = next((r for r in roots if is_below(folder, r)), None)
-        if self.trusted_folder is not None or root is None:
-            return self.trusted_folder is True
-        while folder != root:
-            if os.path.lexists(os.path.join(folder, ".git")):
-                return False
-            folder = os.path.dirname(folder)
-        from lorimer.core.home import home
-        from lorimer.safety.injection.trust_folder import FolderTrust, FolderTrustError
+        known: dict[str, bool] = {}
 
-        try:
-            return FolderTrust(home()).is_trusted(Path(root)).state == "trusted"
-        except FolderTrustError:
-            return False
+        def trusted(folder: str) -> bool:
+            root = next((r for r in roots if is_below(folder, r)), None)
+            if root is None:
+                return False
+            if root not in known:
+                known[root] = _trusts(root)
+            return known[root]
+
+        return trusted
 
     def _kept(self, path: str) -> bool:
         return any(is_below(path, os.path.realpath(folder)) for folder in self.readable)
@@ -167,6 +163,16 @@ class CallAssessor:
         if kept:
             return
         look_at_path(given, path, access, root, self._home, found.because)
+
+
+def _trusts(root: str) -> bool:
+    from lorimer.core.home import home
+    from lorimer.safety.injection.trust_folder import FolderTrust, FolderTrustError
+
+    try:
+        return FolderTrust(home()).is_trusted(Path(root)).state == "trusted"
+    except FolderTrustError:
+        return False
 
 
 class _Found:

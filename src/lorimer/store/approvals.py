@@ -89,8 +89,12 @@ def _found(db: sqlite3.Connection, approval_id: str) -> ApprovalRecord:
     return one(lambda sql, values: db.execute(sql, values).fetchall(), approval_id)
 
 
-def _answer(db: sqlite3.Connection, change: AnswerApproval, now: datetime) -> Line:
-    before = _found(db, change.id)
+def check_answer(before: ApprovalRecord, change: AnswerApproval, now: datetime) -> None:
+    """Whether the request may be answered so, as it stands.
+
+    Raises:
+        ApprovalError: when not.
+    """
     if change.principal != before.principal and APPROVER not in change.roles:
         raise WrongPrincipal(
             f"{change.principal!r} may not answer {change.id}: the session belongs to "
@@ -98,6 +102,10 @@ def _answer(db: sqlite3.Connection, change: AnswerApproval, now: datetime) -> Li
             next=f"Answer as {before.principal!r}, or as somebody with the role {APPROVER!r}.",
         )
     if before.state is not ApprovalState.OPEN or before.kind is ApprovalKind.CONFIRMATION:
+        if before.state is ApprovalState.EXPIRED:
+            raise ApprovalExpired(ended(before), next="Let the agent ask again.")
+        if before.state in (ApprovalState.VOID, ApprovalState.WITHDRAWN):
+            raise ApprovalVoid(ended(before), next="Let the agent ask again.")
         raise AlreadyAnswered(ended(before), next="The first answer counts; nothing was changed.")
     if before.state_at(now) is ApprovalState.EXPIRED:
         assert before.expires_at is not None
@@ -111,6 +119,11 @@ def _answer(db: sqlite3.Connection, change: AnswerApproval, now: datetime) -> Li
             f"The answer is for another call than {change.id} shows.",
             next=f"Look at it again: lorimer approvals show {change.id}",
         )
+
+
+def _answer(db: sqlite3.Connection, change: AnswerApproval, now: datetime) -> Line:
+    before = _found(db, change.id)
+    check_answer(before, change, now)
     by = change.by or change.principal
     answer: dict[str, Any] = {
         "by": by, "principal": change.principal, "reason": change.reason,
@@ -173,11 +186,11 @@ def ended(record: ApprovalRecord) -> str:
     match record.state:
         case ApprovalState.SPENT:
             used = record.closing.get("call", "")
-            by = f"approved by {record.by} and " if record.by else ""
+            by = f"approved by {_plain(record.by)} and " if record.by else ""
             return f"The approval {record.id} was {by}used already, by call {used}{when}."
         case ApprovalState.APPROVED | ApprovalState.REJECTED:
             return f"The request {record.id} was already answered: {record.state} by " + (
-                f"{record.by}{when}."
+                f"{_plain(record.by)}{when}."
             )
         case ApprovalState.OPEN:
             return f"The request {record.id} is not answered yet."
@@ -186,6 +199,11 @@ def ended(record: ApprovalRecord) -> str:
             return f"The request {record.id} is {record.state}{when}" + (
                 f": {why}." if why else "."
             )
+
+
+def _plain(name: str) -> str:
+    """A name on one line, whatever is in it."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in name)
 
 
 # --- reading -------------------------------------------------------------------------------------

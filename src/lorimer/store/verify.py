@@ -102,10 +102,19 @@ def _anchor_faults(
             f"the head file {file} is missing or damaged; put it back, or, to take the chain as it "
             f"is now, write this line into it: {line}"
         ]
+    if anchor[1] not in hashes and anchor[0] <= count:
+        line = head_text(count, previous).strip()
+        return [
+            f"the audit chain has lost lines, or the head file {file} is that of an older store: "
+            f"it stands at line {anchor[0]}, and line {anchor[0]} of this store (which ends at "
+            f"{count}) has another hash. If the store was deleted or replaced and only the head "
+            f"file stayed, write this line into it: {line}. If not, lines up to {anchor[0]} were "
+            "cut off and others written after"
+        ]
     if anchor[1] not in hashes:
         return [
             f"the audit chain has lost lines: the head file stands at line {anchor[0]}, "
-            f"the chain ends at {count}"
+            f"the chain ends at {count} (or the head file {file} belongs to another, longer store)"
         ]
     if hashes[anchor[1]] != anchor[0]:
         return [f"the head file {file} was changed: line {anchor[0]} has another hash"]

@@ -70,12 +70,12 @@ def tool(
     normalisers: Sequence[Normaliser] = (),
     verify: Verify | None = None,
     find_outcome: FindOutcome | None = None,
-    trust: Trust | str = Trust.USER_DATA,
+    trust: Trust | str | None = None,
     isolation: Isolation | str = Isolation.AUTO,
-    path_arguments: Sequence[str] = (),
+    path_arguments: Sequence[str] | None = None,
     host_arguments: Sequence[str] = (),
     command_argument: str = "",
-    sinks: Sequence[str] = (),
+    sinks: Sequence[str] | None = None,
     outbound: bool = False,
     private: bool = False,
     memory: bool = False,
@@ -136,13 +136,13 @@ def _make(function: Callable[..., Any], options: dict[str, Any]) -> Tool:
     for option, kind in (
         ("effects", Effects), ("category", Category), ("trust", Trust), ("isolation", Isolation),
     ):  # fmt: skip
-        if option in options:
+        if option in options and (option != "trust" or options[option] is not None):
             options[option] = _enum(kind, options[option], option)
     if options.get("idempotency") is not None:
         options["idempotency"] = _enum(Idempotency, options["idempotency"], "idempotency")
     for option in ("examples", "limits", "checks", "normalisers", "path_arguments",
                    "host_arguments", "sinks", "secrets", "targets"):  # fmt: skip
-        if option in options:
+        if options.get(option) is not None:
             options[option] = tuple(options[option])
     if options.get("budget", ...) is None:
         del options["budget"]

@@ -13,6 +13,7 @@ from itertools import combinations
 from typing import Any
 
 from lorimer.core.calls import Effects
+from lorimer.tools.guess import brings_outside_content
 from lorimer.tools.tool import Tool
 
 _LONG = 1600
@@ -110,12 +111,41 @@ def _alone(tool: Tool) -> Iterable[tuple[str, str]]:
         yield "long", f"its description has {len(tool.spec.description)} characters (over {_LONG})"
     if tool.effects is not Effects.READ and tool.timeout_s is None:
         yield "timeout", "changes something and has no time-out"
+    yield from _undeclared(tool)
     for name, schema in _properties(tool.input_schema):
         text = schema.get("description", "") if isinstance(schema, dict) else ""
         if not text:
             yield "parameter", f"parameter {name} has no description"
         elif not (_CONCRETE.search(text) or "enum" in schema or schema.get("type") == "boolean"):
             yield "parameter", f"the description of parameter {name} shows no concrete value"
+
+
+def _undeclared(tool: Tool) -> Iterable[tuple[str, str]]:
+    """What decisions about its calls rest on, and was only guessed."""
+    sinks, paths = (tool.guessed.get(option, ()) for option in ("sinks", "path_arguments"))
+    if sinks:
+        yield (
+            "sinks",
+            f"{_and(sinks)} seem to decide where something goes (guessed by name): declare "
+            f"sinks={list(sinks)!r}, or sinks=[] when nothing goes anywhere",
+        )
+    if paths:
+        yield (
+            "paths",
+            f"{_and(paths)} seem to be paths (guessed by name): declare "
+            f"path_arguments={list(paths)!r}, or path_arguments=[] when they are none",
+        )
+    reads = tool.effects is Effects.READ
+    if "trust" in tool.guessed and brings_outside_content(tool.name, reads):
+        yield (
+            "trust",
+            'seems to return what strangers wrote: declare trust="external", so that it is '
+            'marked and nothing in it is obeyed, or trust="user_data" when it is the user\'s own',
+        )
+
+
+def _and(names: Sequence[str]) -> str:
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
 def _properties(schema: Any) -> Iterable[tuple[str, Any]]:

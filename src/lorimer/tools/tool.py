@@ -34,6 +34,9 @@ __all__ = [
 ]  # fmt: skip
 
 NAME_PATTERN = re.compile(r"^[a-zA-Z][a-zA-Z0-9_]{0,63}$")
+BY_NAME: Any = None
+"""Of an option: not declared. `sinks` and `path_arguments` are then guessed by the names of the
+arguments; `trust` is the usual one."""
 
 
 class Category(StrEnum):
@@ -161,7 +164,10 @@ class Tool:
         where: where the function runs, `AUTO` worked out.
         path_arguments, host_arguments, command_argument, sinks, outbound, private, memory,
             confirm, runs_code, confined, secrets: what decisions about a call rest on; see
-            `lorimer.core.decisions.Traits`.
+            `lorimer.core.decisions.Traits`. Where a tool with effects says nothing of `sinks` or
+            `path_arguments` (`None`), they are guessed by name (`lorimer.tools.guess`); `()` means
+            that there are none.
+        guessed: what was not declared and taken to be, by option: `{"sinks": ("to",)}`.
         server: the MCP server it comes from.
         cwd_of: from the session, the folder that relative paths in its arguments start from, where
             that is not the workspace; a folder inside the session's roots.
@@ -187,14 +193,14 @@ class Tool:
     normalisers: tuple[Normaliser, ...] = ()
     verify: Verify | None = None
     find_outcome: FindOutcome | None = None
-    trust: Trust = Trust.USER_DATA
+    trust: Trust = BY_NAME
     isolation: Isolation = Isolation.AUTO
     context_parameter: str | None = None
     convert: Callable[[Mapping[str, Any]], dict[str, Any]] | None = None
-    path_arguments: tuple[str, ...] = ()
+    path_arguments: tuple[str, ...] = BY_NAME
     host_arguments: tuple[str, ...] = ()
     command_argument: str = ""
-    sinks: tuple[str, ...] = ()
+    sinks: tuple[str, ...] = BY_NAME
     outbound: bool = False
     private: bool = False
     memory: bool = False
@@ -212,6 +218,7 @@ class Tool:
     spec: ToolSpec = field(init=False)
     where: Isolation = field(init=False)
     recovery: Idempotency = field(init=False)
+    guessed: Mapping[str, tuple[str, ...]] = field(init=False, repr=False)
     traits: Traits = field(init=False, repr=False)
     validator: Any = field(init=False, repr=False)
     output_validator: Any = field(init=False, repr=False)
@@ -267,6 +274,7 @@ class Tool:
         put(self, "recovery", self.idempotency or (
             Idempotency.NATURAL if self.effects is Effects.READ else Idempotency.NONE))  # fmt: skip
         put(self, "spec", ToolSpec(self.name, text, schema, self.examples))
+        put(self, "guessed", _guess(self))
         put(self, "traits", _traits(self))
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:
@@ -316,6 +324,24 @@ def _with_token(name: str, schema: dict[str, Any]) -> dict[str, Any]:
         )
     added = {"type": "string", "description": "The token that the first call gave."}
     return {**schema, "properties": {**properties, TOKEN: added}}
+
+
+def _guess(tool: Tool) -> dict[str, tuple[str, ...]]:
+    """Fill in what the author did not declare; what was guessed, by option."""
+    from lorimer.tools.guess import guess_paths, guess_sinks
+
+    guessed: dict[str, tuple[str, ...]] = {}
+    if tool.trust is None:
+        object.__setattr__(tool, "trust", Trust.USER_DATA)
+        guessed["trust"] = (str(Trust.USER_DATA),)
+    acts = tool.effects is not Effects.READ and not tool.calls_tools
+    for option, guess in (("path_arguments", guess_paths), ("sinks", guess_sinks)):
+        if getattr(tool, option) is None:
+            found = guess(tool.input_schema) if acts else ()
+            object.__setattr__(tool, option, found)
+            if found:
+                guessed[option] = found
+    return guessed
 
 
 def _traits(tool: Tool) -> Traits:

@@ -8,24 +8,49 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from lorimer.safety.policy import load_policy
-from lorimer.safety.policy.examples import check_examples
+from lorimer.safety.policy.examples import check_examples, known_tools
 from lorimer.safety.policy.load import CONDITIONS, SETTINGS, parse_layer
 from lorimer.safety.policy.rules import Place
+from lorimer.toolkits import all_tools
 
 ROOT = Path(__file__).parents[3]
 
 
-def test_every_policy_in_the_docs_loads_and_its_examples_hold(tmp_path: Path) -> None:
-    text = (ROOT / "docs" / "policy.md").read_text("utf-8")
-    blocks = re.findall(r"```toml\n(.*?)```", text, re.S)
-    assert blocks
+_RULES = re.compile(r"^\[\[?policy\b", re.M)
+_BLOCKS = [
+    pytest.param(block, id=f"{page.name}-{number}")
+    for page in sorted((ROOT / "docs").rglob("*.md"))
+    for number, block in enumerate(
+        re.findall(r"^ *```toml\n(.*?)^ *```", page.read_text("utf-8"), re.S | re.M), 1
+    )
+    if _RULES.search(block)
+]
+
+
+@pytest.mark.parametrize("block", _BLOCKS)
+def test_every_policy_in_the_docs_loads_and_its_examples_hold(block: str, tmp_path: Path) -> None:
+    file = tmp_path / "policy.toml"
+    file.write_text(block, "utf-8")
+    known = known_tools(all_tools())
+    made = load_policy(
+        "ask", tmp_path, home=tmp_path / "none", extra=[file], extra_layer="user",
+        known=lambda: known,
+    )  # fmt: skip
+    assert made.layers
+
+
+def test_rules_in_the_docs_have_examples_that_are_tried(tmp_path: Path) -> None:
     place = Place(str(tmp_path), str(tmp_path))
-    tried = [
-        check_examples(parse_layer(b, name="user", file=f"block {n}"), place)
-        for n, b in enumerate(blocks)
+    found = [
+        check_examples(parse_layer(str(b.values[0]), name="user", file=str(b.id)), place)
+        for b in _BLOCKS
     ]
-    assert sum(tried) >= 2
+    assert sum(found) >= 5 and {str(b.id).split("-")[0] for b in _BLOCKS} >= {
+        "policy.md", "commands.md"
+    }  # fmt: skip
 
 
 def test_every_condition_is_documented() -> None:

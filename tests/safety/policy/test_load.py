@@ -117,6 +117,7 @@ group = "shell"
 server = "git*"
 command = ["git push *"]
 arguments = { n = { min = 1, max = 3.5 }, to = "*@x.org", kind = ["a", "b"], on = true }
+other_arguments = false
 paths = ["docs/**", "~/notes/*", "/srv/[ab]/x"]
 access = ["write", "delete"]
 hosts = ["*.example.org", "example.org:8443"]

@@ -68,9 +68,42 @@ async def test_an_unknown_name_is_refused_with_the_known_ones() -> None:
     assert "secret:db, secret:github, secret:lonely" in caught.value.next
 
 
-async def test_for_a_tool_without_secrets_an_unknown_handle_is_text() -> None:
-    given = {"content": "write ${secret:name} or $${secret:name}", "whole": "secret:name"}
-    assert await resolve("write_file", given) is given
+async def test_inside_a_text_an_unknown_handle_is_text_for_a_tool_without_secrets() -> None:
+    keeper = SecretKeeper(MemoryVault({"github": VALUE}, tools=["fetch"]))
+    given = {"content": "write ${secret:name} or $${secret:name}", "whole": "secret: name"}
+    keeper.check("write_file", given, (), "")
+    assert await keeper.resolve("write_file", given, (), "") is given
+
+
+@pytest.mark.parametrize(
+    "given",
+    [{"t": "secret:nope"}, {"h": {"A": "Bearer ${secret:nope}"}}, {"n": [1, ["secret:nope"]]}],
+)
+@pytest.mark.parametrize("tools", [["fetch"], ["other", "fetch"], ["*"]])
+async def test_an_unknown_name_is_refused_to_a_tool_that_may_use_another(
+    given: dict[str, Any], tools: list[str]
+) -> None:
+    keeper = SecretKeeper(MemoryVault({"github": VALUE}, tools=tools))
+    with pytest.raises(SecretRefused, match="no secret 'nope'") as caught:
+        keeper.check("fetch", given, (), "")
+    assert "secret:github" in caught.value.next
+    with pytest.raises(SecretRefused, match="no secret 'nope'"):
+        await keeper.resolve("fetch", given, (), "")
+
+
+@pytest.mark.parametrize("text", ["secret:nope", "secret:GitHub", "secret:a.b"])
+@pytest.mark.parametrize(
+    "made", [lambda: None, MemoryVault, lambda: MemoryVault({"github": VALUE}, tools=["fetch"])]
+)
+async def test_a_whole_value_that_looks_like_a_handle_is_never_passed_on_as_it_stands(
+    text: str, made: Any
+) -> None:
+    for tool in ("write_file", "fetch"):
+        keeper = SecretKeeper(made())
+        with pytest.raises(SecretRefused, match="There is no secret"):
+            keeper.check(tool, {"a": [{"b": text}]}, (), "")
+        with pytest.raises(SecretRefused, match="There is no secret"):
+            await keeper.resolve(tool, {"a": [{"b": text}]}, (), "")
 
 
 async def test_no_value_is_put_into_shell_text() -> None:
@@ -168,8 +201,8 @@ def test_without_secrets_nothing_is_opened_or_imported(tmp_path: Path) -> None:
         "k = SecretKeeper(StoredVault())\n"
         "async def go():\n"
         "    await k.ready()\n"
-        "    k.check('fetch', {'a': 'secret:x'}, (), '')\n"
-        "    await k.resolve('fetch', {'a': 'secret:x'}, (), '')\n"
+        "    k.check('fetch', {'a': '${secret:x}'}, (), '')\n"
+        "    await k.resolve('fetch', {'a': '${secret:x}'}, (), '')\n"
         "asyncio.run(go())\n"
         "assert k.redact('some text') == 'some text'\n"
         "assert not {'keyring', 'cryptography'} & set(sys.modules)\n"

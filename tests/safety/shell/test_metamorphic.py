@@ -14,7 +14,7 @@ SAFE = [e["cmd"] for e in CORPUS if e["label"] == "safe"] + listed("safe")[::4]
 
 # Broken text that a wrapper mends, and paths that are outside only from the folder they start in.
 _MENDED = ("ls )", "ls &&", "ls | ", "ls < ", "ls > ")
-_BY_FOLDER = ("cd ", "../", "cat ../x", "git -C ..", "~/")
+_BY_FOLDER = ("cd ", "pushd ", "../", "cat ../x", "git -C ..", "~/")
 
 
 def judged(text: str) -> str:

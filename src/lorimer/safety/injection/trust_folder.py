@@ -21,11 +21,12 @@ from pathlib import Path
 from typing import Any, Literal
 
 from lorimer.core.errors import LorimerError
+from lorimer.safety.injection import trust_git
 
 FILES = (
     "AGENTS.md", "AGENT.md", "CLAUDE.md", "CLAUDE.local.md", "GEMINI.md", "SKILL.md",
     ".mcp.json", "lorimer.toml", ".cursorrules", ".windsurfrules", ".clinerules",
-    ".github/copilot-instructions.md",
+    ".github/copilot-instructions.md", ".gitattributes", ".gitmodules",
 )  # fmt: skip
 """Files at the top of a folder that count; compared without regard to case."""
 
@@ -210,6 +211,13 @@ def steering_files(folder: Path) -> tuple[dict[str, str], bool]:
         complete &= _take(os.path.join(folder, name), name, out, ())
         if len(out) > MOST_FILES:
             return dict(list(out.items())[:MOST_FILES]), False
+    for name, path, is_settings in trust_git.files(folder, MOST_FILES + 1 - len(out)):
+        told = trust_git.settings_digest(path) if is_settings else None
+        told = _digest(path) if told is None else told
+        if told:
+            out[_shown(name)] = told
+    if len(out) > MOST_FILES:
+        return dict(list(out.items())[:MOST_FILES]), False
     return out, complete
 
 

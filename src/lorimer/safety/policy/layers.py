@@ -19,7 +19,7 @@ from lorimer.core.decisions import Assessor, CallFacts, Decision
 from lorimer.core.errors import ConfigError
 from lorimer.safety.injection.settings import InjectionSettings
 from lorimer.safety.policy.decide import Judgement, judge
-from lorimer.safety.policy.modes import assessed, check_mode, mode_voices, of_voices
+from lorimer.safety.policy.modes import MODES, assessed, check_mode, mode_voices, of_voices
 from lorimer.safety.policy.rules import Place, Rule
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class LayeredPolicy:
             if layer.modes is not None and mode not in layer.modes:
                 raise ConfigError(
                     f"Mode {mode} is not allowed by {_where(layer, 'modes')}.",
-                    next=f"Use one of: {', '.join(layer.modes)}.",
+                    next=_left(self.layers),
                 )
         self._session_rules: tuple[Rule, ...] = ()
         self._arrange()
@@ -197,6 +197,16 @@ def _below(name: str) -> set[str]:
     from lorimer.safety.policy.load import LAYERS
 
     return set(LAYERS[LAYERS.index(name) + 1 :])
+
+
+def _left(layers: Sequence[Layer]) -> str:
+    """Which modes every layer lets be used, as what to do next."""
+    saying = [layer for layer in layers if layer.modes is not None]
+    left = [m for m in MODES if all(m in (layer.modes or ()) for layer in saying)]
+    if left:
+        return f"Use one of: {', '.join(left)}."
+    places = " and ".join(_where(layer, "modes") for layer in saying)
+    return f"No mode is left by {places} together: change one of them."
 
 
 def _where(layer: Layer, key: str) -> str:

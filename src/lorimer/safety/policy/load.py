@@ -32,6 +32,7 @@ CONDITIONS = (
     "server",
     "command",
     "arguments",
+    "other_arguments",
     "paths",
     "access",
     "hosts",
@@ -112,13 +113,7 @@ class _Reader(Values):
                 )
         below = LAYERS[LAYERS.index(self.layer_name) + 1 :]
         delegate = self.words(("policy", "delegate"), policy.get("delegate"), below)
-        modes = self.words(("policy", "modes"), policy.get("modes"), MODES)
-        if modes == ():
-            raise self.fault(
-                ("policy", "modes"),
-                "modes is empty: nothing could run.",
-                f"Name at least one of: {', '.join(MODES)}.",
-            )
+        modes = self.modes(("policy", "modes"), policy.get("modes"))
         given = policy.get("rule", [])
         if not isinstance(given, list) or not all(isinstance(r, dict) for r in given):
             raise self.fault(
@@ -143,6 +138,29 @@ class _Reader(Values):
             kept,
             self.injection(policy.get("injection")),
         )
+
+    def modes(self, at: Key, given: Any) -> tuple[str, ...] | None:
+        """The modes that may be used. Below the organisation only the laxest can be taken away: a
+        stranger's folder must not make anybody choose a laxer one."""
+        modes = self.words(at, given, MODES)
+        if modes == ():
+            raise self.fault(
+                at,
+                "modes is empty: nothing could run.",
+                f"Name at least one of: {', '.join(MODES)}.",
+            )
+        if modes is None or self.layer_name == "organisation":
+            return modes
+        wanted = MODES[: max(map(MODES.index, modes)) + 1]
+        missing = [mode for mode in wanted if mode not in modes]
+        if missing:
+            raise self.fault(
+                at,
+                f"modes takes away {', '.join(missing)} and leaves {wanted[-1]}, which is less "
+                f"strict: a layer {self.layer_name!r} can only make things stricter.",
+                f"Write modes = {list(wanted)!r}, or fewer from its end.".replace("'", '"'),
+            )
+        return modes
 
     def injection(self, given: Any) -> InjectionSettings | None:
         if given is None:
@@ -185,6 +203,7 @@ class _Reader(Values):
             server=self.globs((*at, "server"), given.get("server")),
             command=self.commands((*at, "command"), given.get("command")),
             arguments=self.arguments((*at, "arguments"), given.get("arguments")),
+            other_arguments=self.flag((*at, "other_arguments"), given.get("other_arguments")),
             paths=self.paths((*at, "paths"), given.get("paths")),
             access=self.enums((*at, "access"), given.get("access"), Access),
             hosts=self.made((*at, "hosts"), given.get("hosts"), HostTexts.of),

@@ -73,19 +73,34 @@ class Texts:
         return text in self.plain or self.regex.fullmatch(text) is not None
 
 
+def ip6(pattern: str) -> tuple[str, str] | None:
+    """Address and `:port` (or nothing) of an IPv6 address, with or without brackets."""
+    import ipaddress
+
+    found = re.fullmatch(r"\[([0-9A-Fa-f:.]+)\](:[0-9]{1,5})?|([0-9A-Fa-f:.]+)", pattern)
+    if found is None or pattern.count(":") < 2:
+        return None
+    try:
+        return str(ipaddress.IPv6Address(found[1] or found[3])), found[2] or ""
+    except ValueError:
+        return None
+
+
 @dataclass(frozen=True, slots=True)
 class HostTexts:
     """Globs of hosts: `example.org` also means every port of it, `example.org:8443` that one."""
 
     texts: Texts
-
-    @property
-    def source(self) -> tuple[str, ...]:
-        return self.texts.source
+    source: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, patterns: Sequence[str]) -> HostTexts:
-        return cls(Texts.of(patterns, lower=True))
+        plain: list[str] = []
+        for one in patterns:
+            found = ip6(one)
+            address, port = found or ("", "")
+            plain += [one] if found is None else [escape(f"[{address}]{port}"), address + port]
+        return cls(Texts.of(plain, lower=True), tuple(patterns))
 
     def match(self, host: str) -> bool:
         host = host.lower()
@@ -93,6 +108,11 @@ class HostTexts:
             return True
         name, colon, port = host.rpartition(":")
         return bool(colon) and port.isdigit() and self.texts.match(name)
+
+    def may_match(self, host: str) -> bool:
+        """`match`, for rules that ask or deny: a host whose port is not said is also at the ports
+        of http and https."""
+        return self.match(host) or any(self.texts.match(f"{host.lower()}:{p}") for p in (80, 443))
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,6 +54,8 @@ class ArgumentTest:
     def holds(self, value: Any, principal: str, *, every: bool) -> bool:
         """Whether `value` passes; of a list every element, or one, must."""
         if isinstance(value, list | tuple):
+            if any(_same(list(value), one) for one in self.one_of or () if isinstance(one, list)):
+                return True  # the whole list is named
             found = [self._one(v, principal) for v in value]
             return bool(found) and (all(found) if every else any(found))
         return self._one(value, principal)
@@ -79,7 +81,9 @@ class ArgumentTest:
 
 
 def _same(a: Any, b: Any) -> bool:
-    return a == b and isinstance(a, bool) is isinstance(b, bool)
+    if isinstance(a, list) and isinstance(b, list):
+        return len(a) == len(b) and all(map(_same, a, b))
+    return bool(a == b) and isinstance(a, bool) is isinstance(b, bool)
 
 
 def _as_text(value: Any) -> str | None:
@@ -101,7 +105,8 @@ class Place:
 @dataclass(frozen=True, slots=True)
 class Rule:
     """A rule of a layer. A condition that is `None` holds for every call; `session` is the only
-    session it holds in, where it is not empty."""
+    session it holds in, where it is not empty. `other_arguments` `False`: the call has no arguments
+    but those that `arguments` names; `True`: it has some."""
 
     id: str
     decision: Ruling
@@ -129,6 +134,7 @@ class Rule:
     match: tuple[str, ...] = ()
     not_match: tuple[str, ...] = ()
     session: str = ""
+    other_arguments: bool | None = None
 
     @property
     def where(self) -> str:
@@ -154,6 +160,10 @@ class Rule:
             return False
         if self.effects is not None and facts.level not in self.effects:
             return False
+        if self.other_arguments is not None:
+            others = any(name not in (self.arguments or ()) for name in facts.arguments)
+            if others is not self.other_arguments:
+                return False
         if self.arguments is None:
             return True
         return all(
@@ -205,7 +215,7 @@ class Rule:
                 return False
         elif self.access is not None and not any(t.access in self.access for t in touches.paths):
             return False
-        if self.hosts is not None and not any(map(self.hosts.match, touches.hosts)):
+        if self.hosts is not None and not any(map(self.hosts.may_match, touches.hosts)):
             return False
         if self.secrets is not None and not any(map(self.secrets.match, touches.secrets)):
             return False

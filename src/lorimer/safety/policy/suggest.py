@@ -58,32 +58,27 @@ def _conditions(facts: CallFacts) -> dict[str, Any] | None:
     if touches.hosts:
         out["hosts"] = [escape(h) for h in touches.hosts]
     if touches.commands or paths or touches.hosts:
-        if facts.level is Effects.IRREVERSIBLE and not touches.commands:
-            return _with_arguments(out, facts, facts.arguments)
+        # Of a tool that only opens its paths in the session's folders they say all that counts; of
+        # any other, the other arguments may mean anything.
+        loose = facts.level is Effects.IRREVERSIBLE or (paths and not facts.traits.confined)
+        if loose and not touches.commands:
+            return _with_arguments(out, facts.arguments)
         return out
     if facts.traits.command_argument:
         return None  # a command text in which no command was found
-    sinks = {k: v for k, v in facts.arguments.items() if k in facts.traits.sinks}
-    if sinks:
-        return _with_arguments(out, facts, sinks)
-    if facts.level is Effects.IRREVERSIBLE or facts.traits.outbound:
-        return _with_arguments(out, facts, facts.arguments)
-    return out
+    return _with_arguments(out, facts.arguments)
 
 
-def _with_arguments(
-    out: dict[str, Any], facts: CallFacts, arguments: Mapping[str, Any]
-) -> dict[str, Any] | None:
-    """`out` for exactly these arguments; `None` when a rule cannot say them."""
+def _with_arguments(out: dict[str, Any], arguments: Mapping[str, Any]) -> dict[str, Any] | None:
+    """`out` for exactly these arguments and no others; `None` when a rule cannot say them."""
     tests: dict[str, Any] = {}
     for name, value in arguments.items():
-        if isinstance(value, list) and value and all(isinstance(v, str) for v in value):
-            tests[name] = {"one_of": value}
-        elif isinstance(value, str | bool | int | float):
-            tests[name] = {"one_of": [value]}
-        elif value is not None:
+        plain = value if isinstance(value, list) else [value]
+        if not name or not all(isinstance(v, str | bool | int | float) for v in plain):
             return None
-    return {**out, "arguments": tests} if tests else out
+        tests[name] = {"one_of": [value]}
+    pinned: dict[str, Any] = {"arguments": tests} if tests else {}
+    return {**out, **pinned, "other_arguments": False}
 
 
 def command_pattern(words: Sequence[str | None], *, rest: bool = False) -> str | None:

@@ -11,6 +11,7 @@ from lorimer.safety.policy.faults import PolicyError, near
 from lorimer.safety.policy.lines import Key, find_line
 from lorimer.safety.policy.patterns import CommandGlob, PathGlob, Texts
 from lorimer.safety.policy.rules import ArgumentTest
+from lorimer.safety.policy.sense import FAULTS, glob_fault
 
 TESTS = ("glob", "regex", "min", "max", "one_of", "own")
 """What the test of an argument may say."""
@@ -64,8 +65,24 @@ class Values:
         return values
 
     def made(self, at: Key, value: Any, make: Callable[[tuple[str, ...]], Any]) -> Any:
-        texts = self.texts(at, value)
+        texts = self.patterns(at, value)
         return None if texts is None else make(texts)
+
+    def patterns(self, at: Key, value: Any) -> tuple[str, ...] | None:
+        """Texts that are patterns of the kind that the last part of `at` takes; each can match."""
+        texts = self.texts(at, value)
+        check = FAULTS.get(str(at[-1]), glob_fault) if at[-2:-1] != ("arguments",) else glob_fault
+        for one in texts or ():
+            if not one.strip():
+                raise self.fault(
+                    at, f"{at[-1]} holds {one!r}: it can never match.", "Write what is meant."
+                )
+            if (found := check(one)) is not None:
+                what, right = found
+                raise self.fault(
+                    at, what if what.startswith("the ") else f"{at[-1]}: {what}", right
+                )
+        return texts
 
     def globs(self, at: Key, value: Any) -> Texts | None:
         found: Texts | None = self.made(at, value, Texts.of)
@@ -79,24 +96,19 @@ class Values:
         for one in texts:
             try:
                 out.append(CommandGlob.of(one))
+            except re.error:
+                continue  # said below
             except ValueError as fault:
                 raise self.fault(
                     at,
                     f"the command pattern {one!r} cannot be read: {fault}.",
                     "Write words as in a shell, e.g. 'git diff *'.",
                 ) from fault
+        self.patterns(at, value)
         return tuple(out)
 
     def paths(self, at: Key, value: Any) -> tuple[PathGlob, ...] | None:
-        texts = self.texts(at, value)
-        for one in texts or ():
-            if ".." in one.split("/") or "\0" in one:
-                raise self.fault(
-                    at,
-                    f"the path pattern {one!r} holds '..': paths are compared "
-                    "after resolving, so it can never match.",
-                    "Write the folder itself, e.g. '/srv/data/**' or '~/notes/*'.",
-                )
+        texts = self.patterns(at, value)
         return None if texts is None else tuple(map(PathGlob, texts))
 
     def enums(self, at: Key, value: Any, kind: Any) -> Any:
@@ -120,7 +132,7 @@ class Values:
 
     def test(self, at: Key, value: Any) -> ArgumentTest:
         if isinstance(value, str):
-            return ArgumentTest(glob=Texts.of((value,)))
+            return ArgumentTest(glob=self.globs(at, value))
         if isinstance(value, bool | int | float):
             return ArgumentTest(one_of=(value,))
         if isinstance(value, list):

@@ -10,6 +10,7 @@ What stays open at this level, and nothing else that the escape suite knows:
 
 - that a file outside exists, its size, owner and times, and where a link points (`stat`);
 - kernel and account names (`uname`, `/etc/passwd`);
+- secret files in the workspace: `SandboxSpec.hidden` is not kept;
 - kernels before 6.12 (Landlock ABI < 6): signals to other processes of the same user, also to the
   one that ends what is left at the end.
 
@@ -238,10 +239,15 @@ async def run(
         duration_s=ending.gone_at - started,
         quiescent_s=ending.quiescent_s,
         quarantined=put_back,
-        not_enforced=(*missing, *_gaps(version), *faults),
+        not_enforced=(*missing, *_gaps(version), *_not_hidden(spec), *faults),
         level="landlock",
         watched=quota.watched(),
     )
+
+
+def _not_hidden(spec: SandboxSpec) -> list[str]:
+    """Landlock gives rights to whole folders; it cannot take one file out of them."""
+    return [f"secret files are not hidden ({len(spec.hidden)})"] if spec.hidden else []
 
 
 def _gaps(version: int) -> list[str]:

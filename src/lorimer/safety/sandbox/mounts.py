@@ -29,11 +29,12 @@ _PROC_HIDDEN = ("kcore", "kmsg", "keys", "key-users", "timer_list", "sched_debug
 _FORBIDDEN = ("/", "/usr", "/etc", "/proc", "/sys", "/dev", "/run", "/tmp", "/var", "/home")
 
 
-def arguments(spec: SandboxSpec, guarded: Sequence[str]) -> list[str]:
+def arguments(spec: SandboxSpec, guarded: Sequence[str], covers: Sequence[str] = ()) -> list[str]:
     """Everything before the program's own arguments, except what needs descriptors.
 
     Args:
         guarded: mounts over protected names; they come after the workspace.
+        covers: mounts over hidden files; they come last.
 
     Raises:
         SandboxUnavailable: when the workspace is a folder that cannot be given to a program.
@@ -53,16 +54,38 @@ def arguments(spec: SandboxSpec, guarded: Sequence[str]) -> list[str]:
         out += ["--perms", "0700", "--size", size, "--tmpfs", folder]
     for inside, outside in spec.folders.items():
         out += ["--bind", os.path.abspath(outside), inside]
-    shown: list[tuple[Path, str]] = [
-        (Path(os.path.abspath(p)), "--ro-bind") for p in spec.read_only
-    ]
+    shown = [("--ro-bind", place) for place in _read_only(spec)]
     if spec.workspace is not None:
         own = workspace_of(spec.workspace)
-        shown.append((own, "--bind" if spec.writable else "--ro-bind"))
-    for place, how in sorted(shown, key=lambda one: len(one[0].parts)):
+        shown.append(("--bind" if spec.writable else "--ro-bind", own))
+        shown += [("--bind", place) for place in _pinned(spec, own)]
+    for how, place in sorted(shown, key=lambda one: len(one[1].parts)):
         out += [how, str(place), str(place)]
-    out += [*guarded, "--remount-ro", "/dev"]
+    out += [*guarded, *covers, "--remount-ro", "/dev"]
     return [*out, "--chdir", str(spec.workspace) if spec.workspace is not None else HOME]
+
+
+def _pinned(spec: SandboxSpec, workspace: Path) -> list[Path]:
+    """Folders that must keep their names: what is hidden because of where it lies would be seen by
+    the next program, had this one moved a folder around it. A mount point cannot be renamed."""
+    from lorimer.safety.sensitive import has_secret_name
+
+    if not spec.writable:
+        return []
+    by_place = [place for place in spec.hidden if not has_secret_name(place.name)]
+    found = {above for place in by_place for above in place.parents}
+    return [a for a in sorted(found) if a != workspace and a.is_relative_to(workspace)]
+
+
+def _read_only(spec: SandboxSpec) -> list[Path]:
+    return [Path(os.path.abspath(place)) for place in spec.read_only]
+
+
+def shown_anyway(spec: SandboxSpec) -> list[tuple[str, Path, str]]:
+    """(how, source, where) of what is shown besides the workspace, also in a hidden folder."""
+    out = [("--ro-bind", place, str(place)) for place in _read_only(spec)]
+    out += [("--bind", Path(os.path.abspath(o)), i) for i, o in spec.folders.items()]
+    return sorted(out, key=lambda one: one[2].count("/"))
 
 
 def workspace_of(folder: Path) -> Path:

@@ -31,6 +31,7 @@ from lorimer.safety.sandbox import mounts, seccomp
 from lorimer.safety.sandbox.egress import PORT as EGRESS_PORT
 from lorimer.safety.sandbox.egress import granted
 from lorimer.safety.sandbox.guard import Guard
+from lorimer.safety.sandbox.hidden import Covers
 from lorimer.safety.sandbox.netns import listen_inside
 from lorimer.safety.sandbox.pids import PidsGroup
 from lorimer.safety.sandbox.quotas import Quota, is_other_root
@@ -62,8 +63,11 @@ async def run(
     started = time.monotonic()
     guard = _guard(spec)
     quota = Quota(spec.limits, written=_written(spec))
+    covers = Covers()
     try:
-        command = mounts.arguments(spec, guard.mounts if guard else ())
+        if spec.hidden:
+            covers = Covers.over(spec.hidden, mounts.shown_anyway(spec))
+        command = mounts.arguments(spec, guard.mounts if guard else (), covers.mounts)
         launch = _Launch(command, list(argv), spec, feeds_stdin=stdin is not None)
         try:
             not_enforced = await launch.start(spec.limits)
@@ -88,6 +92,7 @@ async def run(
         finally:
             launch.close()
     finally:
+        covers.close()
         if guard is not None:
             guard.close()
     killed = ending.killed or ("protected" if quarantined else "")

@@ -73,6 +73,8 @@ class SandboxSpec:
         without_secrets: makes a stream for each of the outputs, which takes secrets out of it
             before anything else sees it.
         egress: hosts that the program may reach through our proxy; `None` for no network at all.
+        hidden: files and folders in the workspace (absolute, links resolved) that the program can
+            neither read nor change, see `hidden.find`. Only the level `os` on Linux hides them.
     """
 
     workspace: Path | None = None
@@ -87,6 +89,7 @@ class SandboxSpec:
     pass_fds: tuple[int, ...] = ()
     egress: Egress | None = None
     without_secrets: Callable[[], ByteStream] | None = None
+    hidden: tuple[Path, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

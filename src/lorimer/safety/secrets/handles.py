@@ -16,6 +16,7 @@ from lorimer.core.secrets import SecretRefused
 
 NAME = re.compile(r"[a-z][a-z0-9_-]{0,63}")
 _WHOLE = re.compile(r"secret:([a-z][a-z0-9_-]{0,63})")
+_FORM = re.compile(r"secret:([A-Za-z0-9._-]{1,100})")
 _INSIDE = re.compile(r"(\$?)\$\{secret:([a-z][a-z0-9_-]{0,63})\}")
 
 
@@ -55,6 +56,24 @@ def _walk(value: Any, found: set[str]) -> None:
             _walk(one, found)
 
 
+def whole_handles_in(arguments: Any) -> tuple[str, ...]:
+    """What stands behind `secret:` in values of `arguments` (JSON) that are nothing but a handle,
+    sorted, each once; also what can be no name (`secret:GitHub`)."""
+    found: set[str] = set()
+    pending = [arguments]
+    while pending:
+        one = pending.pop()
+        if isinstance(one, str):
+            whole = _FORM.fullmatch(one)
+            if whole is not None:
+                found.add(whole[1])
+        elif isinstance(one, Mapping):
+            pending.extend(one.values())
+        elif isinstance(one, list | tuple):
+            pending.extend(one)
+    return tuple(sorted(found))
+
+
 def put_in(value: Any, value_of: Callable[[str], str | None]) -> Any:
     """A copy of `value` with handles replaced by what `value_of` gives for their names; a handle
     for which it gives `None` stays as it stands. Keys of objects are left alone."""
@@ -86,13 +105,14 @@ def _put_in_text(text: str, value_of: Callable[[str], str | None]) -> str:
 
 def refuse_unknown(name: str, known: Sequence[str]) -> SecretRefused:
     """The refusal of a handle that names no secret."""
-    near = difflib.get_close_matches(name, known, n=3, cutoff=0.6)
+    near = difflib.get_close_matches(name.lower(), known, n=3, cutoff=0.6)
     if near:
         step = f"Did you mean {', '.join(f'secret:{one}' for one in near)}?"
     elif known:
         step = f"There are: {', '.join(f'secret:{one}' for one in known)}."
     else:
-        step = "No secrets are set. Ask the user to run: lorimer secrets set " + name
+        wanted = name if NAME.fullmatch(name) else "NAME"
+        step = f"No secrets are set. Ask the user to run: lorimer secrets set {wanted}"
     return SecretRefused(f"There is no secret {name!r}.", next=step)
 
 

@@ -17,6 +17,7 @@ from lorimer.safety.secrets.handles import (
     refuse_shell,
     refuse_tool,
     refuse_unknown,
+    whole_handles_in,
 )
 from lorimer.safety.secrets.redactor import RedactedBytes, RedactedStream, Redactor
 from lorimer.safety.secrets.vault import SHORTEST_REDACTED, Secret, UnknownSecret, Vault
@@ -70,21 +71,20 @@ class SecretKeeper:
     def check(
         self, tool: str, arguments: Any, declared: Sequence[str], shell_argument: str
     ) -> None:
-        """See `SecretPort.check`. A handle that names no secret is refused only to tools that may
-        use some of those named; to the others it is text."""
-        if self._vault is None or not _may_hold_handles(arguments):
+        """See `SecretPort.check`. A handle that names no secret is refused: always when it is a
+        whole value, and inside a longer text to tools that may use secrets; to the others that is
+        text."""
+        if not _may_hold_handles(arguments):
             return
         try:
             tools = {name: self._tools_of(name) for name in handles_in(arguments)}
         except LorimerError as fault:
-            raise SecretRefused(
-                f"The secrets cannot be read: {fault.message}",
-                next=f"Tell the user. {fault.next}".rstrip(),
-            ) from fault
+            raise _unreadable(fault) from fault
         self._judge(tool, arguments, tools, declared, shell_argument)
 
     def _tools_of(self, name: str) -> tuple[str, ...] | None:
-        assert self._vault is not None
+        if self._vault is None:
+            return None
         try:
             return self._vault.tools_of(name)
         except UnknownSecret:
@@ -101,8 +101,11 @@ class SecretKeeper:
         """Whether `tool` may have all that is named; `False`: there is nothing to put in."""
         may = [n for n, to in tools.items() if to is not None
                and (n in declared or tool in to or EVERY_TOOL in to)]  # fmt: skip
+        for name in whole_handles_in(arguments):
+            if tools.get(name) is None:
+                raise refuse_unknown(name, self.names())
         for name, to in tools.items():
-            if to is None and (may or declared):
+            if to is None and (may or declared or self._uses_secrets(tool)):
                 raise refuse_unknown(name, self.names())
             if to is not None and name not in may:
                 raise refuse_tool(name, tool)
@@ -111,11 +114,21 @@ class SecretKeeper:
                 raise refuse_shell(name, shell_argument)
         return bool(may)
 
+    def _uses_secrets(self, tool: str) -> bool:
+        """Whether any secret was given to `tool`."""
+        if self._vault is None:
+            return False
+        try:
+            given = [self._tools_of(name) or () for name in self._vault.names()]
+        except LorimerError as fault:
+            raise _unreadable(fault) from fault
+        return any(tool in to or EVERY_TOOL in to for to in given)
+
     async def resolve(
         self, tool: str, arguments: dict[str, Any], declared: Sequence[str], shell_argument: str
     ) -> dict[str, Any]:
         """See `SecretPort.resolve`."""
-        if self._vault is None or not _may_hold_handles(arguments):
+        if not _may_hold_handles(arguments):
             return arguments
         found = await asyncio.to_thread(self._open, handles_in(arguments))
         tools = {name: None if one is None else one.tools for name, one in found.items()}
@@ -135,9 +148,11 @@ class SecretKeeper:
         Raises:
             SecretRefused: when one cannot be opened.
         """
-        assert self._vault is not None
         out: dict[str, Secret | None] = {}
         for name in wanted:
+            if self._vault is None:
+                out[name] = None
+                continue
             try:
                 out[name] = self._vault.get(name)
             except UnknownSecret:
@@ -211,6 +226,13 @@ class SecretKeeper:
         if text not in self._problems and self._on_problem is not None:
             self._problems.add(text)
             self._on_problem(text)
+
+
+def _unreadable(fault: LorimerError) -> SecretRefused:
+    return SecretRefused(
+        f"The secrets cannot be read: {fault.message}",
+        next=f"Tell the user. {fault.next}".rstrip(),
+    )
 
 
 def secrets_note(names: Sequence[str]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Literal
 
 from lorimer.core.calls import Effects
@@ -21,19 +21,22 @@ def analyse(
     cwd: str,
     roots: Sequence[str] = (),
     home: str | None = None,
-    trusted_folder: bool = True,
+    trusted_folder: bool | Callable[[str], bool] = True,
     environment: Mapping[str, str] | None = None,
 ) -> CallEffects:
     """What running `text` with bash in `cwd` would do, as far as its words tell.
 
-    Nothing is run and no file is opened; links in paths are looked up. Whatever is not understood
-    is a concern `UNKNOWN`. Never raises for any text.
+    Nothing is run and no file is opened; links in paths are looked up, and for git whether another
+    repository begins below a root. Whatever is not understood is a concern `UNKNOWN`. Never raises
+    for any text.
 
     Args:
         cwd: the folder it would run in, absolute.
         roots: folders of the session; without any, `cwd` is the only one.
         home: the user's home folder; by default that of this process.
-        trusted_folder: whether the person trusts the folder; if not, git may run its configuration.
+        trusted_folder: whether the person trusts the repository of a root; if not, git may run its
+            configuration. A function is called with the resolved folder that git works in. In
+            another repository below the root (a submodule, an embedded one) git is never trusted.
         environment: variables that the shell is known to have; others count as unknown.
     """
     home = places.resolve(home or os.path.expanduser("~"))

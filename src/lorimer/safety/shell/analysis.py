@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -21,6 +21,17 @@ TEXT_MAX = 32_000
 TEXTS_MAX = 200
 NESTING_MAX = 12
 COMMANDS_MAX = 1_500
+
+
+_COUNTERS = frozenset(
+    {
+        "wc", "md5sum", "sha1sum", "sha224sum", "sha256sum", "sha384sum", "sha512sum", "b2sum",
+        "md5", "cksum", "sum", "shasum", "file", "stat", "du", "ls",
+    }
+)  # fmt: skip
+"""Programs that tell of a file's content no more than its size or a sum."""
+_SEARCHERS = frozenset({"grep", "egrep", "fgrep", "ggrep", "rg", "ripgrep", "ag", "zgrep", "cmp"})
+"""Programs that print only what was looked for."""
 
 
 class TooMuch(Exception):
@@ -55,19 +66,23 @@ class Analysis:
 
     Attributes:
         roots: resolved folders of the session.
+        cut: the command that ends when its reader does (`yes` in `yes | head -3`).
+        reader: the program that is being judged.
         origins: marks left by commands that connect or decode, in order; a reader remembers how
             many there were before and looks at what was added.
     """
 
     roots: tuple[str, ...]
     home: str
-    trusted: bool
+    trusted: bool | Callable[[str], bool]
     state: State
     environment: Mapping[str, str]
     findings: Findings = field(default_factory=Findings)
     origins: list[str] = field(default_factory=list)
     written: set[str] = field(default_factory=set)
     via: tuple[str, ...] = ()
+    reader: str = ""
+    cut: str = ""
     running: list[tuple[str, int]] = field(default_factory=list)
     parallel: int = 0
     texts: int = 0
@@ -107,8 +122,17 @@ class Analysis:
         text = word if isinstance(word, str) else word.text
         if text is None:
             return []
+        found = self._located(text, where)
+        if any(places.of_a_process(path) for _, path in found):
+            self.ask(Concern.OUTSIDE, f"where {text} leads depends on the process", where)
+            self.unknown(f"where {text} leads is not known before it runs", where)
+        return found
+
+    def _located(self, text: str, where: str) -> list[tuple[str, str]]:
         if text.startswith("/"):
             return [(text, text)]
+        if "\0" in text:
+            return []
         if self.state.folders is None:
             self.unknown("the folder it runs in is not known, so neither is the path", where)
             return []
@@ -123,9 +147,34 @@ class Analysis:
                 self._unknown_path(word, where, "reads")
             elif word.kind is Kind.NAMES:
                 self._secret_words(word, where)
+                if not names_only:
+                    self._read_names(word, where)
+                for given, path in self.locate(word.head.rpartition("/")[0] or ".", where):
+                    self._read(given, path, where, names_only)
             return
         for given, path in self.locate(word, where):
             self._read(given, path, where, names_only)
+
+    def _read_names(self, word: Word, where: str) -> None:
+        """Contents of files whose names another command found."""
+        if self.reader in _COUNTERS:
+            return
+        if "aimed" in word.origins:
+            text = f"{word.source} comes from a look for secrets"
+            self.ask(Concern.SECRETS, f"{text}, and their contents are read", where)
+        elif "hidden" in word.origins and self.reader not in _SEARCHERS:
+            text = f"{word.source} may be a hidden file"
+            self.ask(Concern.SECRETS, f"{text} (like .env), and its content is printed", where)
+
+    def read_tree(self, word: Word, where: str) -> None:
+        """The contents of everything below a folder are searched or printed."""
+        if word.text is None:
+            return
+        for given, path in self.locate(word, where):
+            if places.holds_secrets(places.resolve(path), self.home):
+                self.ask(
+                    Concern.SECRETS, f"secrets lie below {given}, and all of it is read", where
+                )
 
     def _read(self, given: str, path: str, where: str, names_only: bool) -> None:
         resolved = places.resolve(path)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -39,9 +39,20 @@ class Control(ABC):
     def statements(self, nodes: Sequence[Node], given: Input = NO_INPUT) -> Output:
         """Judge statements in order."""
 
-    @abstractmethod
     def assigned_in_arithmetic(self, node: Node) -> None:
         """Note the variables that an arithmetic expression sets."""
+        stack = [node]
+        while stack:
+            child = stack.pop()
+            if child.type in ("variable_assignment", "postfix_expression", "binary_expression"):
+                first = child.named_children[0] if child.named_children else None
+                operator = next((c.type for c in child.children if not c.is_named), "")
+                writes = child.type != "binary_expression" or operator.endswith("=")
+                if first is not None and writes and first.type in ("word", "variable_name"):
+                    number = Word(None, of(first), kind=Kind.NUMBER)
+                    self.analysis.state.assign(of(first), number)
+                    environment.judge(self.analysis, of(first), number, of(node))
+            stack.extend(child.children)
 
     @contextmanager
     def _perhaps(self) -> Iterator[None]:
@@ -76,6 +87,21 @@ class Control(ABC):
         for name, number in numbers.items():
             state.assign(name, Word(None, f"${name}", kind=Kind.NUMBER) if number else None)
 
+    def _unsettled(self, node: Node, before: Mapping[str, Word | None]) -> bool:
+        """Whether the body set variables in a way that its text does not show; they are forgotten,
+        so that a second look sees what a second round would."""
+        seen = {name for name, _ in names_assigned(node)}
+        variables = self.analysis.state.variables
+        changed = [
+            name
+            for name, value in variables.items()
+            if name not in seen and before.get(name) != value and value is not None
+        ]
+        for name in changed:
+            variables[name] = None
+        gone = [n for n, v in variables.items() if v is None and before.get(n) is not None]
+        return bool(changed or any(n not in seen for n in gone))
+
     def _loop(self, node: Node, given: Input) -> Output:
         self._unsettle(node)
         condition = node.children_by_field_name("condition")
@@ -92,9 +118,12 @@ class Control(ABC):
     def _body_twice(self, node: Node, body: Sequence[Node], given: Input) -> Output:
         """A body that changes the folder is judged again from where it ended."""
         folders = self.analysis.state.folders
+        before = dict(self.analysis.state.variables)
         output = self.statements(body, given)
-        if self.analysis.state.folders != folders:
-            self.analysis.state.folders = None
+        moved = self.analysis.state.folders != folders
+        if self._unsettled(node, before) or moved:
+            if moved:
+                self.analysis.state.folders = None
             output = self.statements(body, given)
         self._unsettle(node)
         return Output(None, output.kind, output.origins)
@@ -122,9 +151,12 @@ class Control(ABC):
         self, node: Node, body: Sequence[Node], given: Input, name: str, word: Word | None
     ) -> Output:
         folders = self.analysis.state.folders
+        before = dict(self.analysis.state.variables)
         output = self.statements(body, given)
-        if self.analysis.state.folders != folders:
-            self.analysis.state.folders = None
+        moved = self.analysis.state.folders != folders
+        if self._unsettled(node, before) or moved:
+            if moved:
+                self.analysis.state.folders = None
             self.analysis.state.assign(name, word)
             output = self.statements(body, given)
         return output

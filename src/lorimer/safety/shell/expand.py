@@ -34,6 +34,12 @@ _VALUES = frozenset(
     }
 )  # fmt: skip
 _SPECIAL_NUMBERS = frozenset("?#$!")
+_SETTERS = frozenset(
+    {
+        "read", "mapfile", "readarray", "getopts", "printf", "let", "eval", "source", ".", "wait",
+        "declare", "typeset", "local", "export", "readonly", "unset", "coproc",
+    }
+)  # fmt: skip
 _HISTORY = re.compile(r"(?<!\[)!(?:[A-Za-z0-9!$?-])")
 
 
@@ -87,6 +93,7 @@ class Expander:
             return [(Unknown(Kind.PIPE, origins), Quote.QUOTED)]
         if kind == "arithmetic_expansion":
             self.arithmetic(node)
+            self.walker.assigned_in_arithmetic(node)
             return [(Unknown(Kind.NUMBER), quote)]
         if kind in ("number", "brace_expression") and not node.named_child_count:
             return [(c, quote) for c in of(node)]
@@ -244,7 +251,10 @@ class Expander:
     def subscript(self, node: Node) -> None:
         """`name[index]`: the index is evaluated, the name is not."""
         name = node.child_by_field_name("name")
+        text = name is not None and of(name) in self.analysis.state.associative
         for child in node.named_children:
+            if text and child.type == "word" and re.fullmatch(r"\w+", of(child), re.ASCII):
+                continue
             if (name is None or child.id != name.id) and of(child) not in ("@", "*"):
                 self.arithmetic(child, itself=True)
 
@@ -326,13 +336,19 @@ def names_assigned(node: Node) -> Iterator[tuple[str, bool]]:
             if name is not None:
                 yield of(name), False
         elif child.type == "command":
-            words = [of(c) for c in child.named_children]
-            setters = ("read", "mapfile", "readarray", "getopts", "printf", "let", "eval", "source")
-            if words and words[0].strip("\\\"'") in setters:
-                for word in words[1:]:
-                    name_text = word.strip("\"'").split("=")[0]
-                    if re.fullmatch(r"[A-Za-z_]\w*", name_text, re.ASCII):
-                        yield name_text, False
+            words = [re.sub(r"[\\\"']", "", of(c)) for c in child.named_children]
+            if _SETTERS.intersection(words):
+                for word in words:
+                    found = re.fullmatch(r"(-\w)?([A-Za-z_]\w*?)(?:[-+*/%&|^<>[=].*)?", word, re.S)
+                    if found is not None:
+                        yield found[2], False
+                yield from ((name, False) for name in ("REPLY", "MAPFILE", "OPTARG", "OPTIND"))
+        elif child.type in ("declaration_command", "unset_command"):
+            for part in child.named_children:
+                if part.type in ("variable_name", "word", "string", "raw_string", "concatenation"):
+                    found = re.match(r"[\"']?([A-Za-z_]\w*)", of(part), re.ASCII)
+                    if found is not None:
+                        yield found[1], False
         elif child.type in ("postfix_expression", "binary_expression", "unary_expression"):
             pass
         stack.extend(child.children)

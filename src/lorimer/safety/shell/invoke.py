@@ -9,11 +9,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from lorimer.core.effects import Concern, SimpleCommand
-from lorimer.safety.shell import escapes, options, places, table
+from lorimer.safety.shell import environment, escapes, options, places, table
 from lorimer.safety.shell.analysis import NO_INPUT, Analysis, Input, Output
 from lorimer.safety.shell.options import Parsed
 from lorimer.safety.shell.table import Program, Tags
-from lorimer.safety.shell.words import Kind, Word
+from lorimer.safety.shell.words import Kind, Word, literal
 
 if TYPE_CHECKING:
     from lorimer.safety.shell.walk import Walker
@@ -71,7 +71,11 @@ def judge(analysis: Analysis, call: Invocation) -> Output:
         return Output()
     name = first.text
     if name in analysis.state.functions and call.walker is not None and "/" not in name:
-        return call.walker.call(name, words[1:], call.given, call.source)
+        before = set(analysis.state.exported)
+        analysis.state.exported |= set(call.prefixed)
+        output = call.walker.call(name, words[1:], call.given, call.source)
+        analysis.state.exported -= set(call.prefixed) - before
+        return output
     if "$" in first.source or "`" in first.source:
         analysis.unknown(f"the program's name is put together: {first.source}", call.source)
     if "/" in name:
@@ -129,11 +133,26 @@ def run_program(analysis: Analysis, call: Invocation, name: str, program: Progra
     from lorimer.safety.shell.judges import JUDGES
 
     arguments = call.arguments
+    given = dict.fromkeys((*call.prefixed, *sorted(analysis.state.exported)))
+    environment.given(analysis, given, name, call.source)
     if len(arguments) == 1 and arguments[0].text in program.versions:
         return Output(None, Kind.ANY)
-    if program.judge:
-        return JUDGES[program.judge](analysis, call, name, program)
-    return by_table(analysis, call, name, program)
+    before, analysis.reader = analysis.reader, name
+    if program.lists and _prints_all(arguments):
+        analysis.reader = f"{name}, of every line"
+    try:
+        if program.judge:
+            return JUDGES[program.judge](analysis, call, name, program)
+        return by_table(analysis, call, name, program)
+    finally:
+        analysis.reader = before
+
+
+def _prints_all(arguments: Sequence[Word]) -> bool:
+    """Whether a search matches every line: `grep .`, `grep ''`, `grep -v x`."""
+    plain = [w.known for w in arguments if not w.known.startswith("-")]
+    inverted = any(re.match(r"-[a-zA-Z]*v|--inv", w.known) for w in arguments)
+    return inverted or not plain or not re.search(r"\w", plain[0])
 
 
 def by_table(analysis: Analysis, call: Invocation, name: str, program: Program) -> Output:
@@ -144,6 +163,16 @@ def by_table(analysis: Analysis, call: Invocation, name: str, program: Program) 
     parsed = options.parse(program, call.arguments)
     judge_options(analysis, call, name, program, parsed)
     operands(analysis, call, program, parsed)
+    if program.here and program.hidden and program.operands == "read":
+        seen = {o for o, _, _ in parsed.options} | set(parsed.unknown)
+        words = [w for w in call.arguments if not w.known.startswith("-")]
+        if seen & set(program.hidden) and any(
+            places.secretive(w.known, analysis.home) for w in words
+        ):
+            text = f"`{name}` searches hidden files for what looks like a secret"
+            analysis.ask(Concern.SECRETS, text, call.source)
+    if name in _BINUTILS and any(w.known.startswith("@") for w in parsed.operands):
+        analysis.unknown(f"`{name}` takes options from a file that is named with @", call.source)
     if name in _LOOPS and any(_HUGE.search(w.known) for w in call.arguments):
         analysis.unknown(f"`{name}` prints without end, or very much", call.source)
     return output_of(analysis, call, name, program, parsed)
@@ -212,6 +241,9 @@ def operands(analysis: Analysis, call: Invocation, program: Program, parsed: Par
         for word in words:
             if word.text != "-":
                 analysis.read(word, where, names_only=kind == "stat")
+        if kind == "read" and (program.here or parsed.has(*program.tree)):
+            for word in words or [literal(".")]:
+                analysis.read_tree(word, where)
     elif kind == "write":
         for word in words:
             if word.text != "-":
@@ -269,8 +301,11 @@ def by_sub_command(analysis: Analysis, call: Invocation, name: str, program: Pro
         apply(analysis, replace(found, text=f"`{name} {first}` {found.text}"), call.source)
         if any(w.text in program.decodes for w in rest):
             analysis.origins.append("decoded")
-        tail = options.parse(replace(program, open=True), rest[1:])
-        judge_options(analysis, call, name, replace(program, open=True), tail)
+        # A sub-command that only reads may do so with options that are known; the others ask
+        # for more than their options could add.
+        loose = replace(program, open=program.open or bool(found.concerns))
+        tail = options.parse(loose, rest[1:])
+        judge_options(analysis, call, name, loose, tail)
         for word in rest[1:]:
             analysis._secret_words(word, call.source)
     return Output()
@@ -296,6 +331,7 @@ def output_of(
     if name == "tee" or (name == "cat" and not parsed.operands and not parsed.options):
         return Output(call.given.text, call.given.kind, origins)
     kind = Kind(program.output)
+    origins |= marks(analysis, call, name, program, parsed)
     if program.output == "names":
         far = any(
             (w.text or w.head).startswith(("/", "~", ".."))
@@ -312,7 +348,25 @@ def output_of(
     return Output(None, kind, origins)
 
 
-_LOOPS = frozenset({"seq", "printf", "head", "tail", "jot", "fold"})
+def marks(
+    analysis: Analysis, call: Invocation, name: str, program: Program, parsed: Parsed
+) -> frozenset[str]:
+    """What names of files that it prints have to do with secrets: "hidden", "aimed"."""
+    lists = program.output == "names" or (program.lists and parsed.has(*program.lists))
+    out = set()
+    given = {option for option, _, _ in parsed.options} | set(parsed.unknown)
+    if lists and given & set(program.hidden):
+        out.add("hidden")
+    searches = name in _PASS_NAMES and program.skip and not given & {"-v", "--invert-match"}
+    if lists or searches:
+        words = [w for w in call.arguments if not (w.text or w.head).startswith("--color")]
+        if any(places.secretive(w.known.removeprefix("-"), analysis.home) for w in words):
+            out.add("aimed")
+    return frozenset(out)
+
+
+_LOOPS = frozenset({"printf", "head", "tail", "jot", "fold"})
+_BINUTILS = frozenset({"nm", "objdump", "readelf", "size", "strings", "addr2line", "c++filt"})
 _HUGE = re.compile(r"\d{8,}|\binf|\d{3,}[GTPE]\b")
 _SETS = re.compile(r"\w+\+?=", re.ASCII)
 _MOVES = re.compile(r"\+(?:F|G|\d+[gG]?)")

@@ -52,6 +52,15 @@ def resolve(path: str) -> str:
         return os.path.normpath(path)
 
 
+def of_a_process(path: str) -> bool:
+    """Whether it leads through a link of `/proc` that means another place in each process."""
+    parts = path.split("/")
+    return "proc" in parts and not _LINKS.isdisjoint(parts[parts.index("proc") :])
+
+
+_LINKS = frozenset({"cwd", "root", "exe", "task", "map_files"})
+
+
 def is_below(path: str, folder: str) -> bool:
     return path == folder or path.startswith(folder.rstrip("/") + "/")
 
@@ -79,7 +88,8 @@ def _below_any(patterns: tuple[str, ...], home: str) -> re.Pattern[str]:
 
 
 def _one(pattern: str) -> str:
-    text = re.escape(pattern).replace(r"\*", "[^/]*")
+    text = re.escape(pattern).replace(r"/\*\*/", "/(?:.*/)?").replace(r"\*", "[^/]*")
+    text = text.replace("(?:.[^/]*/)?", "(?:.*/)?")
     return re.sub(r"\\\[(.*?)\\\]", lambda m: f"[{m[1]}]".replace("\\", ""), text)
 
 
@@ -90,6 +100,12 @@ def _names(patterns: tuple[str, ...]) -> re.Pattern[str]:
 
 def _parts_match(path: str, pattern: str) -> bool:
     have, want = path.split("/"), pattern.split("/")
+    if want[:2] == ["", "**"]:
+        want = want[2:]
+        return any(
+            all(_part_matches(h, w) for h, w in zip(have[at:], want, strict=False))
+            for at in range(1, len(have) - len(want) + 1)
+        )
     if len(have) < len(want):
         return False
     return all(_part_matches(h, w) for h, w in zip(have, want, strict=False))
@@ -125,13 +141,50 @@ def secret(path: str, home: str) -> str | None:
     return None
 
 
+_ORDINARY = re.compile(
+    r"[*?]+\.(?:json|txt|toml|ya?ml|xml|ini|cfg|conf|php|sqlite|py|md|csv|properties|js|ts)"
+)
+
+
 def _pattern_reaches(pattern: str, name: str) -> bool:
-    """Whether a pattern aims at `name`; `*` and `*.py` alone do not."""
-    if not fnmatch.fnmatchcase(name, pattern):
+    """Whether a pattern aims at `name`; `*`, `*.py` and `*.json` alone do not."""
+    if not fnmatch.fnmatchcase(name, pattern) or _ORDINARY.fullmatch(pattern):
         return False
     letters = re.sub(r"\[[^\]]*\]", "x", pattern)
     letters = re.sub(r"[*?]", "", letters)
     return pattern.startswith((".", "[.")) or len(letters) >= 3
+
+
+_SECRETIVE = re.compile(
+    r"(?:^|[^a-z])(?:env|pem|keys?|ssh|aws|gnupg|gpg|kube|rsa|dsa|jks|p12|pfx|kdbx|pgpass|netrc"
+    r"|npmrc|pypirc|tfstate|tfvars|vault|auth|htpasswd|shadow|sudoers|keyring|oauth|cookies?|jwt"
+    r"|begin)(?![a-z])|secret|token|passw|credential|priv\w*[ _-]?key|private|api[_-]?key|keystore"
+    r"|id_rsa|id_ed|service-account"
+)
+
+
+def secretive(text: str, home: str = "") -> bool:
+    """Whether a pattern (a glob, or a regular expression) is a look for secrets."""
+    plain = re.sub(r"\.[*+?]|[\\^$()*+?]|\[(.)\]", r"\1", text).casefold()
+    plain = re.sub(r"\.\.+", ".", plain)
+    if _SECRETIVE.search(plain) or plain.startswith((".e", "/.e")):
+        return True
+    return any(
+        secret("/" + part.lstrip("/"), home) is not None for part in (text, *plain.split("|"))
+    )
+
+
+def holds_secrets(folder: str, home: str) -> bool:
+    """Whether known secrets lie somewhere below `folder`, though it is no secret itself."""
+    table = rules()
+    parts = [p for p in folder.casefold().split("/") if p]
+    for full in _full([*table.secret_paths, *table.forbidden_reads], home):
+        want = [p for p in full.split("/") if p]
+        if want[0] == "**" or len(want) <= len(parts):
+            continue
+        if all(fnmatch.fnmatchcase(h, w) for h, w in zip(parts, want, strict=False)):
+            return True
+    return False
 
 
 def public(path: str) -> bool:
@@ -160,6 +213,25 @@ def system(path: str) -> bool:
 def scratch(path: str) -> bool:
     """Whether it lies below a folder for temporary files (not that folder itself)."""
     return any(is_below(path, s) and path != s for s in rules().scratch)
+
+
+def other_repository(folder: str, root: str) -> bool:
+    """Whether git, run in `folder`, would find another repository than that of `root`: one that
+    begins between them, or files of a bare one (it obeys their configuration)."""
+    if _looks_bare(root) and not os.path.lexists(os.path.join(root, ".git")):
+        return True
+    while folder != root:
+        if os.path.lexists(os.path.join(folder, ".git")) or _looks_bare(folder):
+            return True
+        parent = os.path.dirname(folder)
+        if parent == folder:
+            return True
+        folder = parent
+    return False
+
+
+def _looks_bare(folder: str) -> bool:
+    return all(os.path.lexists(os.path.join(folder, n)) for n in ("HEAD", "objects", "refs"))
 
 
 def guarded(path: str, roots: Sequence[str]) -> str | None:

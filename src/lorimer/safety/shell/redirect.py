@@ -157,7 +157,8 @@ class Redirections:
         word = words[0] if words else Word(None, of(node), kind=Kind.ANY)
         duplicates = operator in ("<&", ">&")
         if duplicates and word.text is not None and re.fullmatch(r"\d+-?|-", word.text):
-            return given, number not in ("", "1") or word.text == "1"
+            # Where a descriptor leads is not followed: it may be the pipe to the next command.
+            return given, True
         if duplicates and word.kind is Kind.NUMBER and word.known.isdigit():
             return given, True
         if operator == "<" and word.kind is Kind.PIPE:
@@ -169,7 +170,10 @@ class Redirections:
             return given, True
         if operator in _WRITES or operator == ">&":
             self.analysis.write(word, of(node))
-            return given, number not in ("", "1", "&")
+            away = word.text is not None and (
+                word.text == "/dev/null" or not re.search(r"^/*(dev|proc)\b|\.\.", word.text)
+            )
+            return given, number not in ("", "1", "&") or not away
         self.analysis.unknown(f"not understood: {operator}", of(node))
         return given, True
 

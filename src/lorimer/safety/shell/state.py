@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,11 @@ if TYPE_CHECKING:
     from tree_sitter import Node
 
 FOLDERS_MAX = 4
+_OF_THE_SHELL = re.compile(
+    r"_|RANDOM|SRANDOM|SECONDS|LINENO|EPOCH\w+|BASH\w*|DIRSTACK|GROUPS|FUNCNAME|PIPESTATUS|U?E?UID"
+    r"|PPID|HISTCMD|COMP_\w+|OPTARG|OPTIND|MAPFILE|COPROC\w*|PWD|OLDPWD|READLINE_\w+"
+)
+"""Variables that the shell itself sets: what a text gives them may not last."""
 
 
 @dataclass(slots=True)
@@ -21,6 +27,11 @@ class State:
     variables: value by name; `None` for a variable whose value is known only when it runs.
     volatile: names that a function, a trap or a loop may change at any time.
     functions: bodies of the functions defined so far.
+    exported: variables that this text gives to the programs it starts, of no known meaning.
+    all_exported: every variable set from here on is exported (`set -a`).
+    deeper: it may be in a folder somewhere below `folders`.
+    arrays: variables that may be arrays: a text given to one of them by `declare` is evaluated.
+    associative: arrays whose subscripts are only texts.
     """
 
     folders: tuple[str, ...] | None
@@ -28,6 +39,11 @@ class State:
     variables: dict[str, Word | None] = field(default_factory=dict)
     volatile: set[str] = field(default_factory=set)
     functions: dict[str, Node] = field(default_factory=dict)
+    exported: set[str] = field(default_factory=set)
+    all_exported: bool = False
+    deeper: bool = False
+    arrays: set[str] = field(default_factory=set)
+    associative: set[str] = field(default_factory=set)
     anything: bool = False
     arguments: tuple[Word, ...] | None = None
 
@@ -37,10 +53,16 @@ class State:
             variables=dict(self.variables),
             volatile=set(self.volatile),
             functions=dict(self.functions),
+            exported=set(self.exported),
+            arrays=set(self.arrays),
+            associative=set(self.associative),
         )
 
     def assign(self, name: str, value: Word | None) -> None:
-        self.variables[name] = None if name in self.volatile or self.anything else value
+        doubtful = name in self.volatile or self.anything or bool(_OF_THE_SHELL.fullmatch(name))
+        self.variables[name] = None if doubtful else value
+        if self.all_exported:
+            self.exported.add(name)
 
     def lookup(self, name: str) -> Word | None:
         return None if self.anything else self.variables.get(name)
@@ -68,6 +90,11 @@ class State:
             if self.variables.get(name) != other.variables.get(name):
                 self.variables[name] = None
         self.volatile |= other.volatile
+        self.deeper = self.deeper or other.deeper
+        self.exported |= other.exported
+        self.arrays |= other.arrays
+        self.associative &= other.associative
+        self.all_exported = self.all_exported or other.all_exported
         self.functions = {**other.functions, **self.functions}
         self.anything = self.anything or other.anything
 

@@ -77,6 +77,8 @@ class Program:
     plus: Tags | None = None
     here: bool = False
     lists: tuple[str, ...] = ()
+    tree: tuple[str, ...] = ()
+    hidden: tuple[str, ...] = ()
     data: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -162,7 +164,7 @@ def _program(entry: dict[str, Any]) -> Program:
     options: dict[str, Rule] = {}
     data: dict[str, Any] = {}
     for key, value in entry.items():
-        if key in ("names", "decodes", "versions", "lists"):
+        if key in ("names", "decodes", "versions", "lists", "tree", "hidden"):
             values[key] = tuple(value)
         elif key == "skip_unless":
             values[key] = frozenset(value)

@@ -27,6 +27,7 @@ RUNS = frozenset(
         "command_substitution", "process_substitution",
     }
 )  # fmt: skip
+_HEAD = re.compile(r"head(\s+-(n\s*)?\d{1,6}|\s+-c\s*\d{1,7})?")
 _BRACED = re.compile(r"(^|[;&|\n(]\s*)\{([^\s{},]+(?:,[^\s{},]+)+)\}")
 
 
@@ -153,20 +154,6 @@ class Walker(Control):
         self.expander.arithmetic(node)
         self.assigned_in_arithmetic(node)
 
-    def assigned_in_arithmetic(self, node: Node) -> None:
-        stack = [node]
-        while stack:
-            child = stack.pop()
-            if child.type in ("variable_assignment", "postfix_expression", "binary_expression"):
-                first = child.named_children[0] if child.named_children else None
-                operator = next((c.type for c in child.children if not c.is_named), "")
-                writes = child.type != "binary_expression" or operator.endswith("=")
-                if first is not None and writes and first.type in ("word", "variable_name"):
-                    number = Word(None, of(first), kind=Kind.NUMBER)
-                    self.analysis.state.assign(of(first), number)
-                    environment.judge(self.analysis, of(first), number, of(node))
-            stack.extend(child.children)
-
     def _subshell(self, node: Node, given: Input) -> Output:
         before = self.analysis.state
         self.analysis.state = before.copy()
@@ -184,6 +171,9 @@ class Walker(Control):
                 continue
             if output is not None:
                 given = as_input(output)
+            following = child.next_named_sibling
+            cut = following is not None and _HEAD.fullmatch(of(following)) and ">" not in of(child)
+            self.analysis.cut = of(child) if cut else ""
             with self._beside():
                 output = self.statement(child, given)
             added = frozenset(self.analysis.origins[mark:])
@@ -323,6 +313,7 @@ class Walker(Control):
         if value_node is not None:
             value = self.expander.single(value_node)
             if value_node.type == "array":
+                self.analysis.state.arrays.add(name)
                 value = Word(None, of(value_node), kind=Kind.ANY)
         if value is not None and value.text is not None and SUBSTITUTION.search(value.text):
             self.analysis.unknown(
@@ -344,15 +335,34 @@ class Walker(Control):
         self.seen.add(node.id)
         program = of(node.children[0])
         words: list[Word] = []
+        values: dict[str, Word | None] = {}
+        self._associative(program, node)
         for child in node.children[1:]:
             if child.type == "variable_assignment":
                 name, value = self._assignment(child)
                 self.analysis.state.assign(name, value)
                 words.append(literal(f"{name}="))
+                value_node = child.child_by_field_name("value")
+                if value_node is not None and value_node.type != "array":
+                    values[name] = value
             elif child.is_named and child.type != "comment":
                 words += self.expander.words(child)
-        declare(self.analysis, self, program, words, of(node))
+        declare(self.analysis, self, program, words, of(node), values)
         return Output(None if program != "unset" and not words else "")
+
+    def _associative(self, program: str, node: Node) -> None:
+        """`declare -A m` on its own: the subscripts of `m` are texts from here on."""
+        state = self.analysis.state
+        parts = node.named_children
+        options = [of(c) for c in parts if c.type == "word" and of(c).startswith(("-", "+"))]
+        for child in parts:
+            named = child if child.type == "variable_name" else child.child_by_field_name("name")
+            name = of(named) if named is not None else of(child)
+            plain = options == ["-A"] and program in ("declare", "typeset")
+            if plain and not self.analysis.running and not self.analysis.state.volatile:
+                state.associative.add(name)
+            else:
+                state.associative.discard(name)
 
     def _test(self, node: Node, given: Input) -> Output:
         self.seen.add(node.id)

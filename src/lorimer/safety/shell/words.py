@@ -41,7 +41,11 @@ class Quote(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """A part that is known only when it runs. `origins`: "network", "decoded", "secret"."""
+    """A part that is known only when it runs.
+
+    `origins`: "network", "decoded", "secret"; for names of files also "hidden" (names that begin
+    with a dot may be among them) and "aimed" (they were looked for as secrets are).
+    """
 
     kind: Kind = Kind.ANY
     origins: frozenset[str] = frozenset()
@@ -135,13 +139,25 @@ def _word(pieces: list[Piece], source: str, *, pattern: bool) -> Word:
             parts.append(what)
             known.append(what)
     text = "".join(parts)
-    if kind is Kind.NAMES and text and (".." in text or text[0] in "/~" or "/." in text):
+    if kind is Kind.NAMES and not stays_a_name(head or "", text[len(head or "") :]):
         kind = Kind.ANY
     bare = "".join(w for w, q in pieces if isinstance(w, str) and q is not Quote.QUOTED)
     glob = pattern and bool(_PATTERN.search(bare))
     if kind is None:
         return Word(text, source, glob, text, known=text)
     return Word(None, source, glob, head or "", kind, many, origins, "".join(known))
+
+
+_BEFORE = re.compile(r"(?:\./+)*(?:[\w-][\w.-]*/+)*")
+_AFTER = re.compile(r"(?:\.\w+)?(?:/+[\w-][\w.-]*)*/*")
+
+
+def stays_a_name(before: str, after: str) -> bool:
+    """Whether a name from below this folder is still one, and a plain one, with such text around
+    it: `./x`, `src/x`, `x.bak`, `x/a.txt`; not `.x`, `~/x`, `x/../..` or `id_x`."""
+    if not before and not after:
+        return True
+    return bool(_BEFORE.fullmatch(before) and _AFTER.fullmatch(after)) and ".." not in before
 
 
 def _tilde(pieces: list[Piece], home: str) -> list[Piece]:

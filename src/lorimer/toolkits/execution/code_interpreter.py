@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -18,6 +19,7 @@ from lorimer.core.errors import MissingExtra, SandboxUnavailable
 from lorimer.core.messages import ImagePart, TextPart
 from lorimer.core.trust import Trust
 from lorimer.safety.sandbox.spec import SandboxSpec
+from lorimer.toolkits.execution.hiding import Hiding, hiding
 from lorimer.toolkits.execution.kernel import Cell, Kernel, KernelDied, Shown, Text, limits
 from lorimer.toolkits.execution.shell import level_here
 from lorimer.toolkits.execution.visible import interpreter
@@ -43,6 +45,7 @@ class Interpreter:
         self.kernel = Kernel()
         self.figures = 0
         self.lost = ""
+        self.hiding: Hiding | None = None
 
     @staticmethod
     def of(context: ToolContext) -> Interpreter:
@@ -142,7 +145,8 @@ async def _ready(one: Interpreter, context: ToolContext, *, allow_unsandboxed: b
         return []
     try:
         level, note = await level_here(allow_unsandboxed=allow_unsandboxed)
-        await one.kernel.start(_spec(context), level)
+        one.hiding = await hiding(context, level)
+        await one.kernel.start(replace(_spec(context), hidden=one.hiding.paths), level)
     except MissingExtra as fault:
         raise _not_run(fault.message, fault.next, "missing_extra") from fault
     except SandboxUnavailable as fault:
@@ -155,6 +159,7 @@ async def _ready(one: Interpreter, context: ToolContext, *, allow_unsandboxed: b
         ) from fault
     notes = [_FRESH if not one.lost else f"{_FRESH[:-1]}, because {one.lost}]"]
     one.lost = ""
+    notes += one.hiding.notes(context, "")
     return [*notes, note] if note else notes
 
 
@@ -235,6 +240,8 @@ def _told(cell: Cell, one: Interpreter, context: ToolContext, notes: list[str]) 
         out.append(ImagePart(image[0], base64.b64encode(image[1]).decode()))
     if cell.error:
         lines.append(_trimmed(cell.error))
+        if one.hiding is not None:
+            lines += one.hiding.notes(context, cell.error)
         if "StdinNotImplementedError" in cell.error:
             lines.append("[nobody can type here: put the value into the code]")
     if not cell.items and not cell.error:

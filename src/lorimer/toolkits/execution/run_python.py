@@ -16,6 +16,7 @@ from lorimer.core.errors import SandboxUnavailable
 from lorimer.core.trust import Trust
 from lorimer.safety.sandbox import choose
 from lorimer.safety.sandbox.spec import Limits, SandboxResult, SandboxSpec
+from lorimer.toolkits.execution.hiding import hiding
 from lorimer.toolkits.execution.write_file import encoded
 from lorimer.toolkits.opening import nothing_done
 from lorimer.toolkits.text import Encoding
@@ -84,6 +85,13 @@ def make_run_python(*, allow_unsandboxed: bool = False) -> Tool:
 async def _run(code: str, timeout_s: int, context: ToolContext, *, allow_unsandboxed: bool) -> str:
     context.will_mark()
     source = encoded(code, Encoding("utf-8"), "code")
+    level: choose.Level = "os"
+    note = ""
+    if allow_unsandboxed:
+        found = (await anyio.to_thread.run_sync(choose.available))[0]
+        if not found.usable:
+            level, note = "none", f"note: this ran WITHOUT a sandbox ({found.reason})"
+    hide = await hiding(context, level)
     limits = Limits(wall_s=float(timeout_s), cpu_s=timeout_s * (os.cpu_count() or 1) + 1)
     spec = SandboxSpec(
         workspace=context.workspace,
@@ -94,6 +102,7 @@ async def _run(code: str, timeout_s: int, context: ToolContext, *, allow_unsandb
         spool=_spool(context),
         spool_name=f"run-{digest(context.operation_key.encode())[:16]}",
         without_secrets=context.without_secrets,
+        hidden=hide.paths,
     )
     argv = [sys.executable, "-I", "-B", "-X", "utf8", "-u", str(_HARNESS)]
 
@@ -101,12 +110,6 @@ async def _run(code: str, timeout_s: int, context: ToolContext, *, allow_unsandb
         if context.on_output is not None:
             context.on_output(piece.decode("utf-8", "replace"))
 
-    level: choose.Level = "os"
-    note = ""
-    if allow_unsandboxed:
-        found = (await anyio.to_thread.run_sync(choose.available))[0]
-        if not found.usable:
-            level, note = "none", f"note: this ran WITHOUT a sandbox ({found.reason})"
     try:
         with context.effect():
             result = await choose.run(argv, spec=spec, level=level, stdin=source, on_output=watch)
@@ -118,6 +121,8 @@ async def _run(code: str, timeout_s: int, context: ToolContext, *, allow_unsandb
             outcome=Outcome.FAILED_BEFORE_EFFECT,
             retryable=False,
         ) from fault
+    wanted = result.stderr.text() + result.stdout.text() if result.exit_code else ""
+    note = "\n".join([*hide.notes(context, wanted), *([note] if note else [])])
     if result.killed:
         raise _stopped(result, limits, note)
     return _told(result, note)

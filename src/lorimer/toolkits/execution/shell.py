@@ -16,7 +16,9 @@ import anyio.to_thread
 
 from lorimer.core.canonical import digest
 from lorimer.core.errors import SandboxUnavailable
+from lorimer.safety import git_reading
 from lorimer.safety.sandbox import choose
+from lorimer.safety.sandbox.guard import nested_repositories
 from lorimer.safety.sandbox.session import LiveSandbox
 from lorimer.safety.sandbox.spec import Limits, OnOutput, SandboxResult, SandboxSpec
 from lorimer.toolkits.execution.background import OutputFile, Task
@@ -95,7 +97,9 @@ class Shell:
         async with self._turn:
             exchange = Exchange(self.state.kept, command, () if grant is None else grant.secrets)
             try:
-                spec = self._spec(exchange, limits, level, name, grant)
+                spec = await anyio.to_thread.run_sync(
+                    self._spec, exchange, limits, level, name, grant
+                )
                 argv = exchange.argv(self.cwd or self.workspace)
                 result = await choose.run(argv, spec=spec, level=level, on_output=on_output)
                 after = exchange.after(self.workspace) if not result.killed else After(None)
@@ -156,11 +160,22 @@ class Shell:
         if level != "os":  # no mounts: it is seen where it lies
             environment["TMPDIR"] = str(self.state.temporary)
             own_tmp = {str(self.state.temporary): self.state.temporary}
+        hidden = () if grant is None or grant.hiding is None else grant.hiding.paths
+        only_reads = grant is not None and grant.read_only
+        if only_reads:
+            environment |= git_reading.environment(self._repositories())
+        elif hidden:  # a cover differs from its file in what this leaves out
+            environment |= {
+                "GIT_CONFIG_COUNT": "1",
+                "GIT_CONFIG_KEY_0": "core.checkStat",
+                "GIT_CONFIG_VALUE_0": "minimal",
+            }
         return SandboxSpec(
             workspace=self.workspace,
-            writable=True,
+            writable=not only_reads,
             read_only=tuple(shown),
             environment=environment if grant is None else environment | dict(grant.secrets),
+            hidden=hidden,
             egress=None if grant is None else grant.egress(),
             limits=limits,
             spool=self.scratch,
@@ -169,6 +184,10 @@ class Shell:
             pass_fds=exchange.descriptors,
             without_secrets=self._without_secrets,
         )
+
+    def _repositories(self) -> list[Path]:
+        """The `.git` of every repository in the workspace, those that the sandbox protects."""
+        return [self.workspace / ".git", *nested_repositories(self.workspace)]
 
 
 def limits_of(timeout_s: float | None) -> Limits:

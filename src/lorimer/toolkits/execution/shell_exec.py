@@ -16,6 +16,7 @@ from lorimer.safety.network import NetworkRules
 from lorimer.safety.sandbox.spec import SandboxResult
 from lorimer.safety.shell.environment import obeyed
 from lorimer.toolkits.execution.background import Task
+from lorimer.toolkits.execution.hiding import hiding
 from lorimer.toolkits.execution.shell import (
     KEY,
     MOST_TASKS,
@@ -119,6 +120,7 @@ def make_shell_tools(
                 allow_unsandboxed=allow_unsandboxed, allow_fallback=allow_fallback
             )
             grant = Grant(context.touches, rules, env)
+            grant.hiding = await hiding(context, level, approved=context.touches)
             if background:
                 return await _begin(shell, command, context, level, note, grant)
             return await _run(shell, command, timeout_s, context, level, note, grant)
@@ -197,7 +199,7 @@ async def _run(
 
     with context.effect():
         result, after = await shell.run(command, limits, level, run_name(context), watch, grant)
-    notes += grant.notes()
+    notes += grant.notes_after(context, level, result)
     if note:
         notes.append(note)
     if result.killed:
@@ -293,7 +295,7 @@ async def _begin(
     notes = _lost_folder(shell)
     with context.effect():
         task = await shell.begin(command, limits_of(None), level, run_name(context), grant)
-    notes += grant.notes()
+    notes += grant.notes_after(context, level)
     parts = [
         f"[{task.id} was started; shell_output(id={task.id!r}) gives what it prints, "
         f"shell_stop(id={task.id!r}) ends it. It ends with this session.]",

@@ -22,9 +22,10 @@ from lorimer.core.approvals import (
     full_digest,
     what_changed,
 )
+from lorimer.core.canonical import canonical_json, digest
 from lorimer.core.clock import to_rfc3339
 from lorimer.core.decisions import ApprovalRequest, CallFacts
-from lorimer.core.errors import AlreadyAnswered, ApprovalError
+from lorimer.core.errors import AlreadyAnswered, ApprovalError, Cancelled
 from lorimer.core.ids import new_id
 from lorimer.core.intents import intent_of, is_variant
 from lorimer.core.news import news
@@ -121,8 +122,8 @@ async def open_request(
     *,
     times: int = 1,
 ) -> ApprovalRecord:
-    """Keep a new request, with everything that is shown; it lives so many `times` as long as one
-    alone, because others may be asked before it."""
+    """Keep a new request, with everything that is shown. At a screen it lives so many `times` as
+    long as one alone, because others are asked before it."""
     decision = state.decision
     assert decision is not None
     preview = around.clean(await preview_of(state, around))
@@ -138,10 +139,22 @@ async def open_request(
             "tool": state.name, "reason": decision.reason, "rule": decision.rule,
             "effects": str(facts.level), "cwd": facts.cwd, "preview": preview,
             "news": around.clean(told), "remember_rule": rule, "bound": kept,
-            "intent": intent_of(facts),
+            "intent": intent_of(facts), **_shape_of(state),
         },
         times=times,
     )  # fmt: skip
+
+
+def _shape_of(state: CallState) -> dict[str, Any]:
+    """What a person's edit of the arguments must fit, for whoever answers elsewhere."""
+    tool = state.tool
+    if tool is None:
+        return {}
+    schema = dict(tool.input_schema)
+    return {
+        "schema": schema, "schema_digest": digest(canonical_json(schema)),
+        "repaired": [one.argument for one in tool.normalisers],
+    }  # fmt: skip
 
 
 async def keep(
@@ -155,13 +168,13 @@ async def keep(
     times: int = 1,
 ) -> ApprovalRecord:
     now = around.clock.now()
-    waits = around.approver is not None or around.approval_wait_s > 0
+    here = around.approver is not None
     life = around.approval_timeout_s
     if life is None:
-        life = ASKED_HERE_S if around.approver is not None else ASKED_ELSEWHERE_S
-    elif waits and around.approver is None:
-        life = max(life, around.approval_wait_s)
-    deadline = now + timedelta(seconds=life * times) if expires else None
+        life = ASKED_HERE_S if here else ASKED_ELSEWHERE_S
+    if here:  # one question after the other; in the store all are open at once
+        life *= times
+    deadline = now + timedelta(seconds=life) if expires else None
     shown = "" if deadline is None else to_rfc3339(deadline)
     record = ApprovalRecord(
         id=new_id("a", around.clock), session=around.session, root=around.lineage, kind=kind,
@@ -201,14 +214,20 @@ async def answer_to(
     record: ApprovalRecord, request: ApprovalRequest, around: Surroundings
 ) -> ApprovalRecord:
     """Wait for the answer, from here or elsewhere; the record as it is then: still open when nobody
-    answered in time.
+    answered in time. An equal call of the turn that is approved first gives its approval to this
+    one, and takes its request.
 
     Raises:
-        CallCancelled: when the run was cancelled; a question on the screen is withdrawn.
+        CallCancelled: when the run was cancelled, also by whoever was asked; a question on the
+            screen is withdrawn.
         Exception: what the approver raised; the request is withdrawn.
     """
     if record.state is not ApprovalState.OPEN:
         return record
+    twins = _twins(record, around)
+    twin = _approved_twin(record, twins, around)
+    if twin is not None:
+        return twin
     wait_s = _wait_s(record, around)
     if wait_s <= 0:
         return record
@@ -217,16 +236,27 @@ async def answer_to(
     if around.approver is None:
         around.tell(Warned(_waiting_words(record, request, wait_s)))
     answer = "failed"
+    around.awaited.add(record.id)
     try:
         with anyio.move_on_after(wait_s):
-            await around.unless_cancelled(_first(record, request, around))
-        if around.approver is not None:
-            await around.store.commit(
-                CloseApproval(record.id, ApprovalState.EXPIRED, "nobody answered", only_open=True)
-            )
-        found = around.store.approval(record.id)
+            await around.unless_cancelled(_first(record, request, twins, around))
+        found = _approved_twin(record, twins, around)
+        if found is None:
+            late = record.state_at(around.clock.now()) is ApprovalState.EXPIRED
+            if late or around.approver is not None:
+                await around.store.commit(
+                    CloseApproval(
+                        record.id, ApprovalState.EXPIRED, "nobody answered", only_open=True
+                    )
+                )
+            found = around.store.approval(record.id)
         answer = _answer_word(found)
         return found
+    except Cancelled as fault:  # whoever was asked wants the whole run to stop
+        answer = "cancelled"
+        (around.stop_run or around.cancel)(fault.message)
+        await _withdraw(record, around, "the run was stopped at the question")
+        raise CallCancelled from fault
     except (CallCancelled, asyncio.CancelledError):
         answer = "cancelled"
         await _withdraw(record, around, "the run was stopped")
@@ -235,8 +265,42 @@ async def answer_to(
         await _withdraw(record, around, f"the approver failed: {fault}")
         raise
     finally:
+        around.awaited.discard(record.id)
         waited = around.clock.monotonic() - begun
         around.tell(ApprovalEnded(request.call_id, request.facts.tool, answer, waited))
+
+
+def _twins(record: ApprovalRecord, around: Surroundings) -> list[str]:
+    """Requests of other calls that are the same as this one."""
+    if record.kind is not ApprovalKind.CALL or not record.binding:
+        return []
+    same = around.store.approvals(around.session, binding=record.binding)
+    return [
+        one.id
+        for one in same
+        if one.id != record.id
+        and one.kind is ApprovalKind.CALL
+        and one.state in (ApprovalState.OPEN, ApprovalState.APPROVED)
+    ]
+
+
+def _approved_twin(
+    record: ApprovalRecord, twins: list[str], around: Surroundings
+) -> ApprovalRecord | None:
+    """An approval among `twins` that no call waits for, when this request is not answered: one
+    approval is one effect, whichever of the equal calls has it. The two exchange their requests."""
+    if not twins or around.store.approval(record.id).state is not ApprovalState.OPEN:
+        return None
+    now = around.clock.now()
+    for twin in twins:
+        found = around.store.approval(twin)
+        if twin in around.awaited or found.state_at(now) is not ApprovalState.APPROVED:
+            continue
+        mine, other = around.claims.get(record.id, record.call), around.claims.get(twin)
+        around.claims[twin] = mine
+        around.claims[record.id] = found.call if other is None else other
+        return found
+    return None
 
 
 def _wait_s(record: ApprovalRecord, around: Surroundings) -> float:
@@ -278,11 +342,14 @@ class _Race:
     tasks: list[asyncio.Task[None]] = field(default_factory=list)
 
 
-async def _first(record: ApprovalRecord, request: ApprovalRequest, around: Surroundings) -> None:
-    """Until the record is answered, by whomever; the other is called off."""
+async def _first(
+    record: ApprovalRecord, request: ApprovalRequest, twins: list[str], around: Surroundings
+) -> None:
+    """Until the record is answered, by whomever, or an equal one approved; the other is called
+    off."""
     race = _Race()
     loop = asyncio.get_running_loop()
-    race.tasks.append(loop.create_task(_answered(record.id, around)))
+    race.tasks.append(loop.create_task(_answered(record, twins, around)))
     if around.approver is not None:
         race.tasks.append(loop.create_task(_asked_here(record, request, around, race)))
     try:
@@ -292,16 +359,24 @@ async def _first(record: ApprovalRecord, request: ApprovalRequest, around: Surro
                 task.result()
         if around.approver is not None and not race.answering:
             found = around.store.approval(record.id)
-            around.tell(Warned(f"Answered elsewhere: {found.state} by {found.by or 'nobody'}."))
+            said = f"{found.state} by {found.by or 'nobody'}"
+            if found.state is ApprovalState.OPEN:
+                said = "an equal call of this turn was approved, and this one takes its place"
+            around.tell(Warned(f"Answered elsewhere: {said}."))
     finally:
         for task in race.tasks:
             task.cancel()
         await asyncio.gather(*race.tasks, return_exceptions=True)
 
 
-async def _answered(approval_id: str, around: Surroundings) -> None:
+async def _answered(record: ApprovalRecord, twins: list[str], around: Surroundings) -> None:
     # Another process writes the answer: there is no event to wait for.
-    while around.store.approval(approval_id).state is ApprovalState.OPEN:  # noqa: ASYNC110
+    while around.store.approval(record.id).state is ApprovalState.OPEN:
+        now = around.clock.now()
+        for twin in twins:
+            state = around.store.approval(twin).state_at(now)
+            if twin not in around.awaited and state is ApprovalState.APPROVED:
+                return
         await asyncio.sleep(_POLL_S)
 
 

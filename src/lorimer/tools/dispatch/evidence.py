@@ -1,29 +1,44 @@
 """What an approval of a call is bound to, looked up in the world as it is now.
 
 The files whose content decides what a call does are read and hashed: path arguments, the paths it
-would touch, scripts and files that its commands name, and the file a build program reads unasked.
+would touch, scripts and files that its commands name, files that any other argument names, and the
+file a build program reads unasked. Of patterns and deleted folders the names are kept.
 """
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import inspect
 import os
 import re
 import shlex
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
 
 import anyio.to_thread
 
-from lorimer.core.approvals import ABSENT, Bound
+from lorimer.core.approvals import ABSENT, Bound, names_count, names_in, what_changed
 from lorimer.core.decisions import CallFacts
+from lorimer.core.effects import Access
 from lorimer.tools.dispatch.context import make_context
+from lorimer.tools.dispatch.listing import (
+    MOST_IN_ALL,
+    MOST_SHOWN,
+    files_in,
+    inside,
+    is_pattern,
+    matches,
+    told,
+)
 from lorimer.tools.dispatch.state import CallState, Surroundings, own_copy
 
 _LARGEST_BYTES = 64 << 20
 _MOST_FILES = 2000
 _MOST_FOLDERS = 20
+_MOST_PATTERNS = 100
+_MORE = "(more files)"
 _OF_THE_KERNEL = ("/proc/", "/sys/", "/dev/")
 _MODULE = re.compile(r"[A-Za-z_][\w.]*")
 _UNASKED = {
@@ -43,7 +58,7 @@ async def bound_of(facts: CallFacts, around: Surroundings) -> Bound:
     if touches is not None and touches.paths:
         paths = sorted({f"{p.access} {p.path}" for p in touches.paths})
     else:
-        paths = sorted({_resolved(p, facts.cwd) for p in facts.paths})
+        paths = sorted({resolved(p, facts.cwd) for p in facts.paths})
     policy = around.policy
     return Bound(
         tool=facts.tool,
@@ -66,13 +81,13 @@ def _look(facts: CallFacts, sandbox: Callable[[], str] | None) -> tuple[dict[str
 
 def hashes(facts: CallFacts) -> dict[str, str]:
     """Content hash by resolved path, of every file that the call names; `absent` where there is
-    none."""
-    out: dict[str, str] = {}
-    for path, always in _named(facts):
+    none. Of patterns and of folders that are deleted the names (`core.approvals.listed`)."""
+    out = _names(facts)
+    for path, always in _files(facts, dict(out)):
         if path in out:
             continue
         if len(out) >= _MOST_FILES:
-            out["(more files)"] = "not looked at"
+            out[_MORE] = "not looked at"
             break
         found = _hash(path)
         if found is not None and (always or found != ABSENT):
@@ -80,27 +95,108 @@ def hashes(facts: CallFacts) -> dict[str, str]:
     return out
 
 
+def changed_files(files: Mapping[str, str]) -> list[str]:
+    """In words, which of the bound `files` (`hashes`) are not as they were, as far as this process
+    may look."""
+    now: dict[str, str] = {}
+    for path, before in files.items():
+        found: str | None = before
+        if before == "unreadable":
+            pass
+        elif names_in(before) is not None:
+            names = inside(path[:-1]) if path.endswith("/") else matches(path)
+            shown, count = names_in(before) or (), names_count(before)
+            found = told(names, path, len(shown) if count > len(shown) else MOST_SHOWN)
+        elif path != _MORE:
+            found = _hash(path)
+        if found == "unreadable":
+            found = before  # whoever asked could read it; it is looked at again before the start
+        if found is not None:
+            now[path] = found
+    return what_changed({"files": files}, {"files": now})
+
+
+def _names(facts: CallFacts) -> dict[str, str]:
+    """The names that stand behind patterns and deleted folders."""
+    out: dict[str, str] = {}
+    left = MOST_IN_ALL
+
+    def keep(key: str, names: list[str] | None) -> None:
+        nonlocal left
+        if key not in out and len(out) < _MOST_PATTERNS:
+            out[key] = told(names, key, min(MOST_SHOWN, left))
+            left -= min(MOST_SHOWN, left, len(names or ()))
+
+    for touch in () if facts.touches is None else facts.touches.paths:
+        found = [touch.path]
+        if is_pattern(touch.given):
+            names = matches(touch.path)
+            keep(touch.path, names)
+            found = names or []
+        for path in found[:_MOST_PATTERNS] if touch.access is Access.DELETE else ():
+            if os.path.isdir(path) and not os.path.islink(path):
+                keep(f"{path}/", inside(path))
+    for pattern in islice(_patterns(facts), _MOST_PATTERNS):
+        if pattern not in out and (names := matches(pattern)):
+            keep(pattern, names)
+    return out
+
+
+def _patterns(facts: CallFacts) -> Iterator[str]:
+    spoken, folders = _spoken(facts)
+    for folder in folders[:_MOST_FOLDERS]:
+        for words in spoken:
+            yield from (resolved(word, folder) for word in words if is_pattern(word))
+
+
+def _files(facts: CallFacts, listings: Mapping[str, str]) -> Iterator[tuple[str, bool]]:
+    """Resolved paths whose content counts, and whether it matters when nothing is there."""
+    deleted = set()
+    if facts.touches is not None:
+        deleted = {p.path for p in facts.touches.paths if p.access is Access.DELETE}
+    for path, always in _named(facts):
+        yield path, always and path not in listings
+    for pattern in listings:
+        if not pattern.endswith("/") and pattern not in deleted:
+            for path in (matches(pattern) or ())[:MOST_SHOWN]:
+                yield path, False
+    text = facts.traits.command_argument
+    plain = {name: value for name, value in facts.arguments.items() if name != text}
+    for path in files_in(plain, (facts.cwd, *facts.roots)):
+        yield resolved(path, facts.cwd), False
+
+
 def _named(facts: CallFacts) -> Iterator[tuple[str, bool]]:
     """Resolved paths, and whether it matters when nothing is there."""
     for path in facts.paths:
-        yield _resolved(path, facts.cwd), True
-    touches = facts.touches
-    if touches is not None:
-        for touch in touches.paths:
+        yield resolved(path, facts.cwd), True
+    if facts.touches is not None:
+        for touch in facts.touches.paths:
             yield touch.path, True
+    spoken, folders = _spoken(facts)
+    said = _said(spoken)
+    for folder in folders[:_MOST_FOLDERS]:
+        for word in said:
+            yield resolved(word, folder), False
+        for words in spoken:
+            for name in _UNASKED.get(os.path.basename(words[0]), ()) if words else ():
+                yield resolved(name, folder), True
+
+
+def _spoken(facts: CallFacts) -> tuple[list[list[str]], list[str]]:
+    """The words of each command, and the folders that they may start from: a command may go into
+    one that it names before it reads a file (`cd`, `make -C`)."""
+    touches = facts.touches
     if touches is not None and touches.commands:
         spoken = [[w for w in c.words if w is not None] for c in touches.commands]
     else:
         spoken = [_words(facts)]
-    said = list(dict.fromkeys(p for words in spoken for word in words for p in _in_word(word)))
-    # A command may go into a folder that it names before it reads a file (`cd`, `make -C`).
-    folders = [facts.cwd, *(f for w in said if os.path.isdir(f := _resolved(w, facts.cwd)))]
-    for folder in folders[:_MOST_FOLDERS]:
-        for word in said:
-            yield _resolved(word, folder), False
-        for words in spoken:
-            for name in _UNASKED.get(os.path.basename(words[0]), ()) if words else ():
-                yield _resolved(name, folder), True
+    found = (resolved(word, facts.cwd) for word in _said(spoken))
+    return spoken, [facts.cwd, *(folder for folder in found if os.path.isdir(folder))]
+
+
+def _said(spoken: list[list[str]]) -> list[str]:
+    return list(dict.fromkeys(p for words in spoken for word in words for p in _in_word(word)))
 
 
 def _in_word(word: str) -> Iterator[str]:
@@ -129,7 +225,8 @@ def _words(facts: CallFacts) -> list[str]:
         return text.split()
 
 
-def _resolved(path: str, cwd: str) -> str:
+def resolved(path: str, cwd: str) -> str:
+    """`path` as it is used in `cwd`: absolute, without links."""
     try:
         return os.path.realpath(os.path.join(cwd, path))
     except (OSError, ValueError):
@@ -144,8 +241,9 @@ def _hash(path: str) -> str | None:
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     except (FileNotFoundError, NotADirectoryError):
         return ABSENT
-    except (OSError, ValueError):
-        return "unreadable"
+    except (OSError, ValueError) as fault:
+        too_long = isinstance(fault, OSError) and fault.errno == errno.ENAMETOOLONG
+        return ABSENT if too_long else "unreadable"
     try:
         found = os.fstat(fd)
         if not stat.S_ISREG(found.st_mode):

@@ -26,6 +26,11 @@ from lorimer.tools.dispatch.shape import shape
 from lorimer.tools.dispatch.state import CallState, Surroundings
 
 _LOOKED_AT = 200
+_MOST_QUESTIONS = 3
+
+
+class _EditFault(Exception):
+    """What a person wrote instead of the arguments cannot be used; the call is as it was."""
 
 
 async def review(state: CallState, around: Surroundings) -> Refusal | None:
@@ -40,18 +45,25 @@ async def review(state: CallState, around: Surroundings) -> Refusal | None:
     if asks and state.journal is not None and state.journal.state is JournalState.STARTED:
         record = asking.started_with(state, around)
         if record is not None:  # the approval that started it is the one that ends it
-            return await _use(state, around, record, None)
+            try:
+                return await _use(state, around, record, None)
+            except _EditFault as fault:
+                return _void(str(fault))
     if facts.traits.confirm:
         refusal = await confirm(state, around)
         if refusal is not None:
             return refusal
     bound: Bound | None = None
+    edit_fault = ""
     if asks or is_reviewed(state, around):
         bound = await bound_of(facts, around)
     if asks and bound is not None:
         record = asking.find(state, around, bound)
         if record is not None and record.state is ApprovalState.APPROVED:
-            return await _use(state, around, record, bound)
+            try:
+                return await _use(state, around, record, bound)
+            except _EditFault as fault:
+                edit_fault = str(fault)
     if asks or around.sidecar is not None or around.reviewer is not None:
         async with around.one_at_a_time:
             refusal = await _breaker(state, around)
@@ -62,16 +74,25 @@ async def review(state: CallState, around: Surroundings) -> Refusal | None:
             return opinion
         asks = opinion
     if asks:
-        return await _person(state, around, bound or await bound_of(facts, around))
+        return await _person(state, around, bound or await bound_of(facts, around), edit_fault)
     state.bound = bound or state.bound  # what was judged is what must run
     return skipped(state.held) if state.held else None
 
 
-def skipped(after: str) -> Refusal:
+def skipped(after: str, approved: ApprovalRecord | None = None) -> Refusal:
+    """`approved`: the approval that the call has, and keeps."""
+    message = f"This call was not run, because {after} failed before it in the same turn."
+    step = "Deal with the failure first; call this again if it is still right."
+    if approved is not None:
+        message = (
+            f"This call was not run: {after}, which comes before it in the same turn, still waits "
+            f"for an approval. {approved.by} approved this one; the approval {approved.id} is kept."
+        )
+        step = "Make exactly the same call again to use it."
     return Refusal(
         "skipped",
-        f"This call was not run, because {after} failed before it in the same turn.",
-        next="Deal with the failure first; call this again if it is still right.",
+        message,
+        next=step,
         retryable=False,
     )
 
@@ -139,30 +160,42 @@ async def _ask_to_go_on(state: CallState, around: Surroundings, why: str) -> App
 # --- a person ------------------------------------------------------------------------------------
 
 
-async def _person(state: CallState, around: Surroundings, bound: Bound) -> Refusal | None:
+async def _person(
+    state: CallState, around: Surroundings, bound: Bound, edit_fault: str = ""
+) -> Refusal | None:
+    """Ask a person; anew, a few times, when what they write instead cannot be used."""
     facts = state.facts
     assert facts is not None
-    async with around.one_at_a_time:
-        record = await _request(state, around, bound)
-        ask_ahead, around.ask_ahead = around.ask_ahead, None
-        if ask_ahead is not None and not state.held:
-            await ask_ahead()
-    if not state.held:
-        record = await asking.answer_to(record, asking.shown(record, facts), around)
-    match record.state:
-        case ApprovalState.APPROVED:
-            if state.held:
-                return skipped(state.held)
-            return await _use(state, around, record, bound)
-        case ApprovalState.REJECTED:
-            return rejected(state, record.by, record.reason)
-        case ApprovalState.OPEN:
-            return _kept(state, around, record)
-        case _:
-            return _unanswered(state, around, record)
+    for _ in range(_MOST_QUESTIONS):
+        async with around.one_at_a_time:
+            record = await _request(state, around, bound, edit_fault)
+            ask_ahead, around.ask_ahead = around.ask_ahead, None
+            if ask_ahead is not None and not state.held:
+                await ask_ahead()
+        if not state.held:
+            record = await asking.answer_to(record, asking.shown(record, facts), around)
+        match record.state:
+            case ApprovalState.APPROVED:
+                if state.held:
+                    return skipped(state.held, record)
+                try:
+                    return await _use(state, around, record, bound)
+                except _EditFault as fault:
+                    edit_fault = str(fault)
+            case ApprovalState.REJECTED:
+                return rejected(state, record.by, record.reason)
+            case ApprovalState.OPEN:
+                return _kept(state, around, record, edit_fault)
+            case ApprovalState.VOID:
+                return _void(f"The request {record.id}: {record.closing.get('why', '')}.")
+            case _:
+                return _unanswered(around, record)
+    return _void(edit_fault)
 
 
-async def _request(state: CallState, around: Surroundings, bound: Bound) -> ApprovalRecord:
+async def _request(
+    state: CallState, around: Surroundings, bound: Bound, edit_fault: str
+) -> ApprovalRecord:
     """The request of this call: the one that is kept already, or a new one."""
     record = asking.find(state, around, bound)
     if record is not None:
@@ -172,8 +205,20 @@ async def _request(state: CallState, around: Surroundings, bound: Bound) -> Appr
         state.notes.append(
             f"An earlier request or approval of this call is void: {'; '.join(changed)}."
         )
+    if edit_fault:
+        changed = [edit_fault, *changed]
+        state.notes.append(f"{edit_fault} It was asked again.")
     assert state.facts is not None
     return await asking.open_request(state, around, state.facts, bound, changed)
+
+
+def _void(why: str) -> Refusal:
+    return Refusal(
+        "approval_void",
+        f"{why} Nothing was run; nobody rejected the call.",
+        next="If the call is still right, make the same call again: it is asked anew.",
+        retryable=True,
+    )
 
 
 def rejected(state: CallState, by: str, reason: str) -> Refusal:
@@ -184,7 +229,9 @@ def rejected(state: CallState, by: str, reason: str) -> Refusal:
     )
 
 
-def _kept(state: CallState, around: Surroundings, record: ApprovalRecord) -> Refusal:
+def _kept(
+    state: CallState, around: Surroundings, record: ApprovalRecord, edit_fault: str
+) -> Refusal:
     assert state.decision is not None
     why = "nobody can be asked here"
     if state.held:
@@ -192,10 +239,11 @@ def _kept(state: CallState, around: Surroundings, record: ApprovalRecord) -> Ref
     elif around.approval_wait_s > 0:
         why = f"nobody answered within {around.approval_wait_s:g} s"
     until = "" if record.expires_at is None else f" until {to_rfc3339(record.expires_at)}"
+    before = f"{edit_fault} The question is open again. " if edit_fault else ""
     return Refusal(
         "needs_approval",
-        f"This call of {state.name} needs a person's approval ({state.decision.reason}), and "
-        f"{why}. It was not run. The request is kept as {record.id}{until}: "
+        f"{before}This call of {state.name} needs a person's approval ({state.decision.reason}), "
+        f"and {why}. It was not run. The request is kept as {record.id}{until}: "
         f"`lorimer approvals approve {record.id}` approves it.",
         next=f"Tell the user what you would do and that the request {record.id} waits for them. "
         "Once they say that it is approved, make exactly the same call again.",
@@ -203,8 +251,10 @@ def _kept(state: CallState, around: Surroundings, record: ApprovalRecord) -> Ref
     )
 
 
-def _unanswered(state: CallState, around: Surroundings, record: ApprovalRecord) -> Refusal:
-    limit = around.approval_timeout_s or asking.ASKED_HERE_S
+def _unanswered(around: Surroundings, record: ApprovalRecord) -> Refusal:
+    limit = around.approval_timeout_s
+    if limit is None:
+        limit = asking.ASKED_HERE_S if around.approver else asking.ASKED_ELSEWHERE_S
     why = record.closing.get("why", "")
     if record.state is not ApprovalState.EXPIRED:
         message = f"The approval request {record.id} was closed ({record.state}: {why}), so the "
@@ -221,16 +271,22 @@ async def _use(
     state: CallState, around: Surroundings, record: ApprovalRecord, bound: Bound | None
 ) -> Refusal | None:
     """Take an approval for this call; it is spent in the commit that starts it. Without `bound`
-    the call had started with it before: nothing is left to check or to spend."""
+    the call had started with it before: nothing is left to check or to spend.
+
+    Raises:
+        _EditFault: the person's own arguments cannot be used; the approval is void.
+    """
     if state.held:
-        return skipped(state.held)
+        return skipped(state.held, record)
     state.approved_by = record.by
     if record.edited is not None:
-        refusal = await _edit(state, around, record)
-        if refusal is not None:
-            void = CloseApproval(record.id, ApprovalState.VOID, "the edited call cannot run")
+        try:
+            await _edit(state, around, record)
+        except _EditFault as unusable:
+            state.approved_by = ""
+            void = CloseApproval(record.id, ApprovalState.VOID, str(unusable))
             await around.store.commit(void)
-            return refusal
+            raise
         if bound is not None:
             assert state.facts is not None
             bound = _shown_files(await bound_of(state.facts, around), bound)
@@ -284,21 +340,24 @@ def remember(around: Surroundings, rule: str) -> str:
     return ""
 
 
-async def _edit(state: CallState, around: Surroundings, record: ApprovalRecord) -> Refusal | None:
-    """Use the arguments that the person wrote, after the same checks as the model's own."""
+async def _edit(state: CallState, around: Surroundings, record: ApprovalRecord) -> None:
+    """Use the arguments that the person wrote, after the same checks as the model's own.
+
+    Raises:
+        _EditFault: when they do not pass; the call is as it was.
+    """
     assert record.edited is not None
     before, written = state.value, dict(record.edited)
-    own = list(state.diffs)
+    own, known = list(state.diffs), (state.facts, state.decision)
     state.value = written
     for station in (shape, rules, permit):
         refusal = await station(state, around)
         if refusal is not None:
-            return Refusal(
-                "rejected",
-                f"{record.by} changed this call of {state.name}, and the changed call cannot run: "
-                f"{refusal.message}",
-                next="Do not run your own version either. Tell the user what was wrong with it.",
-                problems=refusal.problems,
+            state.value, state.diffs = before, own
+            state.facts, state.decision = known
+            raise _EditFault(
+                f"{record.by} wrote other arguments for this call of {state.name}, and they cannot "
+                f"be used: {refusal.message}"
             )
     state.diffs = own
     for name in sorted({*before, *state.value}):
@@ -308,4 +367,3 @@ async def _edit(state: CallState, around: Surroundings, record: ApprovalRecord) 
     state.notes.append(
         f"{record.by} changed the arguments and approved the changed call; that is what counts."
     )
-    return None

@@ -58,14 +58,15 @@ def _refuse(name: str, found: list[tuple[str, Problem]]) -> Refusal:
     first = next((one for one in found if one[0] == code), found[0])
     return Refusal(
         code,
-        f"The arguments of {name} do not fit: {_in_words(*first)}.{more} Nothing was run.",
+        f"The arguments of {name} do not fit: {in_words(*first)}.{more} Nothing was run.",
         tuple(problem for _, problem in found),
         next=_advice(found),
         retryable=True,
     )
 
 
-def _in_words(code: str, problem: Problem) -> str:
+def in_words(code: str, problem: Problem) -> str:
+    """One fault of the arguments, as part of a sentence."""
     where = problem.path or "the object"
     match code:
         case "missing":

@@ -146,7 +146,9 @@ class Surroundings:
         ask_ahead: keeps the requests of the calls that come later in the turn; once.
         one_at_a_time: held while requests are looked up and kept, and while somebody is asked
             whether to go on at all.
-        claims: requests that calls of this turn have taken, by id.
+        claims: requests that calls of this turn have taken, by id; `awaited`: those that a call
+            waits for right now.
+        stop_run: stops the whole run, with a reason; set by the session.
         halted: why the run must stop after this turn.
         on_late: told when a function that was left behind ends after all.
         belongings: what tools keep alive between calls; closed with the session.
@@ -209,6 +211,9 @@ class Surroundings:
 
     redact: Callable[[str], str] | None = None
     secrets: SecretPort | None = None
+
+    awaited: set[str] = field(default_factory=set)
+    stop_run: Callable[[str], Any] | None = None
 
     def cancel(self, reason: str = "cancelled") -> None:
         """Stop running functions, start no more, until `begin_run`."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from lorimer.core.effects import Concern
@@ -11,6 +12,7 @@ from lorimer.safety.shell import environment, options, places
 from lorimer.safety.shell.analysis import Analysis, Output
 from lorimer.safety.shell.conditions import TestExpressions
 from lorimer.safety.shell.invoke import Invocation, by_table
+from lorimer.safety.shell.state import join
 from lorimer.safety.shell.table import Program
 from lorimer.safety.shell.words import Kind, Word, literal, unknown
 
@@ -46,11 +48,26 @@ def subscript_text(analysis: Analysis, call: Invocation, text: str) -> None:
 
 
 def declare(
-    analysis: Analysis, walker: Walker, program: str, words: Sequence[Word], where: str
+    analysis: Analysis,
+    walker: Walker,
+    program: str,
+    words: Sequence[Word],
+    where: str,
+    values: Mapping[str, Word | None] | None = None,
 ) -> None:
-    """The words of `export`, `declare`, `unset` and their kind (values are judged already)."""
+    """The words of `export`, `declare`, `unset` and their kind.
+
+    Args:
+        values: what variables get by assignments of the grammar; whatever runs in it is judged
+            already, but a text may be read again, as the list of an array.
+    """
     call = Invocation((literal(program), *words), where, walker=walker)
     prints = True
+    letters = _letters(words)
+    array = bool(set("aA") & set(letters))
+    for assigned, given in (values or {}).items():
+        _compound(analysis, call, assigned, given, array=array)
+    exports = program == "export" or "x" in letters
     for word in words:
         text = word.text
         if text is not None and text.startswith(("-", "+")):
@@ -58,15 +75,23 @@ def declare(
                 analysis.unknown("a name that stands for another name", where)
             if "f" in text and program == "export":
                 analysis.unknown("an exported function takes the place of a program", where)
-            if "i" in text:
-                analysis.unknown("values of this variable are evaluated", where)
+            if re.search("[iluc]", text) and program != "unset":
+                analysis.unknown("values of this variable are evaluated or changed", where)
             continue
         prints = False
+        name = re.split(r"\+?=|\[", text or "", maxsplit=1)[0]
+        if exports and _NAME.fullmatch(name):
+            analysis.state.exported.add(name)
+        if array and _NAME.fullmatch(name):
+            analysis.state.arrays.add(name)
+        if "p" in letters and program != "unset" and environment.secret_name(name):
+            analysis.ask(Concern.SECRETS, f"${name} may hold a secret", where)
         if text is not None and text.endswith("=") and _NAME.fullmatch(text[:-1]):
             continue
         name, equals, value = (text or "").partition("=")
         if text is not None and equals:
-            set_name(analysis, call, literal(name.rstrip("+")), literal(value))
+            set_name(analysis, call, literal(name.removesuffix("+")), literal(value))
+            _compound(analysis, call, name.removesuffix("+"), literal(value), array=array)
         elif text is not None and _NAME.fullmatch(text):
             if program == "unset":
                 environment.judge(analysis, text, literal(""), where)
@@ -75,6 +100,28 @@ def declare(
             set_name(analysis, call, word)
     if prints and program != "unset":
         analysis.ask(Concern.SECRETS, f"`{program}` alone prints all variables", where)
+
+
+def _letters(words: Sequence[Word]) -> str:
+    """The letters of all options."""
+    return "".join(w.text[1:] for w in words if w.text is not None and w.text[:1] in ("-", "+"))
+
+
+def _compound(
+    analysis: Analysis, call: Invocation, name: str, value: Word | None, *, array: bool
+) -> None:
+    """A text that is given to an array by `declare` is read as a list: commands in it run."""
+    text = value.text if value is not None else None
+    if text is None:
+        number = value is not None and value.kind is Kind.NUMBER
+        if not number and (array or name in analysis.state.arrays):
+            analysis.unknown(f"the value of {name} is read as a list, and runs", call.source)
+        return
+    if not text.lstrip().startswith("("):
+        return
+    analysis.unknown(f"the text given to {name} is read as a list, and runs", call.source)
+    with analysis.inside_of("declare"):
+        analysis.run_text(f"{name or 'x'}={text.strip()}")
 
 
 def _declare(analysis: Analysis, call: Invocation, name: str, program: Program) -> Output:
@@ -95,6 +142,7 @@ def _cd(analysis: Analysis, call: Invocation, name: str, program: Program) -> Ou
         return Output()
     target = words[0] if words else literal(analysis.home)
     if target.kind is Kind.NAMES and not target.many:
+        state.deeper = True
         return SILENT
     if target.text is None or target.glob or target.text == "-" or target.text.startswith("+"):
         state.enter(None)
@@ -102,13 +150,24 @@ def _cd(analysis: Analysis, call: Invocation, name: str, program: Program) -> Ou
     if target.text.startswith("-"):
         analysis.unknown(f"the option {target.text} of {name} is not in the table", call.source)
     folders = state.folders
-    if target.text.startswith("/"):
-        state.enter((places.resolve(target.text),))
+    if any(places.of_a_process(f"{f}/{target.text}") for f in folders or ("",)):
+        state.enter(None)
+    elif target.text.startswith("/"):
+        state.enter(_entered(target.text))
     elif folders is None:
         state.enter(None)
     else:
-        state.enter(tuple(places.resolve(f"{f}/{target.text}") for f in folders))
+        entered = [p for f in folders for p in _entered(f"{f}/{target.text}")]
+        state.enter(join((), tuple(entered)))
     return SILENT
+
+
+def _entered(path: str) -> tuple[str, ...]:
+    """Where `cd path` leads: `..` leaves a link by its name, or by what it leads to with `-P`."""
+    by_name = posixpath.normpath("/" + path.lstrip("/"))
+    if ".." not in path.split("/"):
+        return (by_name,)
+    return tuple(dict.fromkeys((by_name, places.resolve(path))))
 
 
 def _eval(analysis: Analysis, call: Invocation, name: str, program: Program) -> Output:
@@ -154,12 +213,42 @@ def _read(analysis: Analysis, call: Invocation, name: str, program: Program) -> 
         value = Word(None, "a line that is read", kind=given.kind, origins=given.origins)
     elif given.origins:
         value = unknown("a line that is read", origins=given.origins)
+    for word in parsed.unclear:
+        if word.kind is Kind.ANY:
+            analysis.unknown(f"{word.source} may become an option of {name}", call.source)
     array = parsed.value("-a")
     for word in [*parsed.operands, *([array] if array else [])]:
         set_name(analysis, call, word, value)
+    analysis.state.arrays |= {w.text for w in parsed.operands if w.text and name != "read"}
+    if array is not None and array.text:
+        analysis.state.arrays.add(array.text)
     if not parsed.operands and array is None:
         analysis.state.assign("REPLY", value)
         analysis.state.assign("MAPFILE", None)
+    return SILENT
+
+
+def _wait(analysis: Analysis, call: Invocation, name: str, program: Program) -> Output:
+    """`wait -p NAME` sets a variable."""
+    parsed = options.parse(program, call.arguments)
+    for letter in parsed.unknown:
+        analysis.unknown(f"the option {letter} of wait is not in the table", call.source)
+    for word in parsed.unclear:
+        if word.kind is not Kind.NUMBER:
+            analysis.unknown(f"{word.source} may become an option of wait", call.source)
+    for option, value, _ in parsed.options:
+        if option == "-p" and value is not None:
+            set_name(analysis, call, value)
+    return SILENT
+
+
+def _getopts(analysis: Analysis, call: Invocation, name: str, program: Program) -> Output:
+    """`getopts LETTERS NAME [WORD…]` sets NAME, OPTARG and OPTIND."""
+    words = [w for w in call.arguments if w.text != "--"]
+    for word in words[1:2]:
+        set_name(analysis, call, word)
+    if any(w.text is None and w.many for w in words[:2]):
+        analysis.unknown("which variable getopts sets is not known", call.source)
     return SILENT
 
 
@@ -198,43 +287,6 @@ def _test(analysis: Analysis, call: Invocation, name: str, program: Program) -> 
                 analysis.unknown(f"argument {place + 1} of test is evaluated", call.source)
         return SILENT
     TestExpressions(call.walker).words_of(call.arguments, call.source)
-    return SILENT
-
-
-def _set(analysis: Analysis, call: Invocation, name: str, program: Program) -> Output:
-    words = [w.text for w in call.arguments]
-    if not words:
-        analysis.ask(Concern.SECRETS, "`set` alone prints all variables", call.source)
-        return Output()
-    for place, text in enumerate(words):
-        if text is None or not text.startswith(("-", "+")) or text == "--":
-            analysis.state.arguments = None
-            for number in range(10):
-                analysis.state.assign(str(number), None)
-            break
-        if not re.fullmatch(r"[-+][abefhmnuvxBCEHPTo]+", text):
-            analysis.unknown(f"the option {text} of set is not in the table", call.source)
-        if "H" in text or "k" in text:
-            analysis.unknown("it changes how later text is read", call.source)
-        if text.endswith("o") and place + 1 < len(words) and words[place + 1] == "history":
-            analysis.unknown("it changes how later text is read", call.source)
-        if text.endswith("o") and place + 1 < len(words):
-            words[place + 1] = "-e"
-    return SILENT
-
-
-_SHOPT_SAFE = frozenset(
-    {
-        "nullglob", "globstar", "dotglob", "failglob", "nocaseglob", "nocasematch",
-        "inherit_errexit", "pipefail",
-    }
-)  # fmt: skip
-
-
-def _shopt(analysis: Analysis, call: Invocation, name: str, program: Program) -> Output:
-    for word in call.arguments:
-        if word.text is None or not (word.text.startswith("-") or word.text in _SHOPT_SAFE):
-            analysis.unknown(f"shopt {word} changes how text is read", call.source)
     return SILENT
 
 
@@ -305,6 +357,6 @@ def _shift(analysis: Analysis, call: Invocation, name: str, program: Program) ->
 JUDGES = {
     "shift": _shift,
     "cd": _cd, "eval": _eval, "trap": _trap, "read": _read, "printf": _printf, "let": _let,
-    "test": _test, "set": _set, "shopt": _shopt, "hash": _hash, "enable": _enable,
+    "test": _test, "wait": _wait, "getopts": _getopts, "hash": _hash, "enable": _enable,
     "alias": _alias, "history": _history, "printenv": _env_names, "ps": _ps, "declare": _declare,
 }  # fmt: skip

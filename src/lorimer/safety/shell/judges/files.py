@@ -10,7 +10,7 @@ from lorimer.safety.shell import options
 from lorimer.safety.shell.analysis import Analysis, Output
 from lorimer.safety.shell.invoke import Invocation, by_table, judge_options, operands
 from lorimer.safety.shell.table import Program
-from lorimer.safety.shell.words import Word, literal
+from lorimer.safety.shell.words import Kind, Word, literal
 
 DONE = Output("")
 
@@ -136,30 +136,81 @@ def _sleep(analysis: Analysis, call: Invocation, name: str, program: Program) ->
     return DONE
 
 
-_ENVIRONMENT = re.compile(r"(?<![.\w$\"'])(?:str)?env\b(?!\s*:)|\$ENV\b|\benvsubst\b")
-_LOADS = re.compile(r"(?<![.\w])(?:load\w*|import|include|input_filename|modulemeta)\b")
-
-
-def _filter(analysis: Analysis, call: Invocation, name: str, program: Program) -> Output:
-    """jq, yq: their programs can read the environment and other files."""
-    words: list[Word] = []
-    rest = list(call.arguments)
-    while rest:
-        word = rest.pop(0)
-        if word.text in ("--arg", "--argjson", "--slurpfile", "--rawfile") and len(rest) > 1:
-            rest.pop(0)
-            value = rest.pop(0)
-            if word.text in ("--slurpfile", "--rawfile"):
-                analysis.read(value, call.source)
-            continue
-        words.append(word)
-    call = call.with_words([call.words[0], *words])
-    for word in words:
-        if _ENVIRONMENT.search(word.known):
-            analysis.ask(Concern.SECRETS, "its filter reads the environment", call.source)
-        if _LOADS.search(word.known):
-            analysis.unknown("its filter reads other files", call.source)
+def _endless(analysis: Analysis, call: Invocation, name: str, program: Program) -> Output:
+    """Programs that go on until they are ended: they need a count, or a reader that ends them."""
+    parsed = options.parse(program, call.arguments)
+    known = [w.known for w in parsed.operands]
+    if name == "seq":
+        ends = bool(known) and all(re.fullmatch(r"[-+]?\d{1,7}(\.\d{1,4})?", n) for n in known)
+        ends = ends and not (len(known) == 3 and float(known[1]) == 0)
+    elif name == "yes":
+        ends = False
+    elif name in ("vmstat", "iostat", "mpstat"):
+        ends = len([n for n in known if n.isdigit()]) != 1
+    else:
+        rounds = parsed.value("-n", "-l")
+        text = (rounds.text or "") if rounds is not None else ""
+        ends = bool(re.fullmatch(r"[1-9]\d?", text)) and name in ("top", "iotop")
+    if not ends and analysis.cut != call.source:
+        analysis.unknown(f"`{name}` may never end", call.source)
     return by_table(analysis, call, name, program)
+
+
+_LINK_OPTIONS = frozenset(
+    {
+        "-4", "-6", "-br", "-brief", "-c", "-color", "-s", "-stats", "-d", "-details", "-o",
+        "-oneline", "-j", "-json", "-p",
+    }
+)  # fmt: skip
+_LINK_OBJECTS = frozenset(
+    {"a", "ad", "addr", "address", "l", "link", "r", "ro", "route", "n", "neigh", "rule", "maddr"}
+)
+
+
+def _interfaces(analysis: Analysis, call: Invocation, name: str, program: Program) -> Output:
+    """`ip addr`, `ifconfig`, `route -n`: showing is a plain read."""
+    texts = [w.text if w.text is not None else "?" for w in call.arguments]
+    if name == "ip":
+        while texts and texts[0] in _LINK_OPTIONS:
+            texts.pop(0)
+        shown = bool(texts) and texts[0] in _LINK_OBJECTS
+        shown = shown and (len(texts) == 1 or texts[1] in ("show", "list", "ls", "s", "sh", "get"))
+    elif name == "ifconfig":
+        texts = [t for t in texts if t not in ("-a", "-s", "-v")]
+        shown = len(texts) <= 1 and not any(t.startswith(("-", "?")) for t in texts)
+    else:
+        shown = all(t in ("-n", "-e", "-v", "-4", "-6") for t in texts)
+    return Output() if shown else by_table(analysis, call, name, program)
+
+
+def _manual(analysis: Analysis, call: Invocation, name: str, program: Program) -> Output:
+    """`man ./page.1` shows a file."""
+    for word in options.parse(program, call.arguments).operands:
+        if "/" in word.known or word.text is None:
+            analysis.read(word, call.source)
+    return by_table(analysis, call, name, program)
+
+
+_COMPRESS_READS = frozenset({"-l", "-t", "-c", "--list", "--test", "--stdout", "--to-stdout"})
+_COMPRESS_PLAIN = _COMPRESS_READS | {
+    "-d", "-k", "-v", "-q", "-n", "-N", "--decompress", "--uncompress", "--keep", "--verbose",
+    "--quiet", "--fast", "--best",
+}  # fmt: skip
+
+
+def _compress(analysis: Analysis, call: Invocation, name: str, program: Program) -> Output:
+    """gzip and its kind: listing, testing and printing leave the files as they are."""
+    parsed = options.parse(program, call.arguments)
+    given = [o for o, _, _ in parsed.options] + parsed.unknown
+    if parsed.unclear or not _COMPRESS_READS.intersection(given):
+        return by_table(analysis, call, name, program)
+    if not _COMPRESS_PLAIN.issuperset(given):
+        return by_table(analysis, call, name, program)
+    for word in parsed.operands:
+        if word.text != "-":
+            analysis.read(word, call.source)
+    analysis.origins.append("decoded")
+    return Output(None, Kind.ANY, call.given.origins | {"decoded"})
 
 
 def _tar(analysis: Analysis, call: Invocation, name: str, program: Program) -> Output:
@@ -220,7 +271,8 @@ def _crontab(analysis: Analysis, call: Invocation, name: str, program: Program) 
 
 
 JUDGES = {
-    "filter": _filter, "tar": _tar, "unzip": _unzip,
+    "manual": _manual, "compress": _compress, "endless": _endless, "interfaces": _interfaces,
+    "tar": _tar, "unzip": _unzip,
     "crontab": _crontab,
     "remove": _remove, "rights": _rights, "dd": _dd, "kill": _kill, "pkill": _kill_by_name,
     "date": _date, "sleep": _sleep,

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import fnmatch
+import posixpath
+import re
+from collections.abc import Sequence
+
 from lorimer.safety.shell import places
 from lorimer.safety.shell.analysis import NO_INPUT, Analysis, Output
 from lorimer.safety.shell.invoke import Invocation
@@ -41,6 +46,7 @@ def judge(analysis: Analysis, call: Invocation, name: str, program: Program) -> 
     while words and not _is_test(words[0]):
         starts.append(words.pop(0))
     tests: list[str] = []
+    looks = _looks(analysis, words, starts)
     deletes = False
     while words:
         word = words.pop(0)
@@ -51,7 +57,7 @@ def judge(analysis: Analysis, call: Invocation, name: str, program: Program) -> 
         if text in _RUNS:
             for test in tests:
                 analysis.suspect(literal(test), where)
-            words = _run(analysis, call, text, words, starts)
+            words = _run(analysis, call, text, words, starts, looks)
         elif text in _WRITES:
             if words:
                 analysis.write(words[0], where)
@@ -81,9 +87,55 @@ def judge(analysis: Analysis, call: Invocation, name: str, program: Program) -> 
     if deletes:
         for start in starts or [literal(".")]:
             analysis.delete(start, where, tree=not tests)
-    near = all((s.text or "/").startswith(("/", "~", "..")) is False for s in starts)
-    hidden = any(places.secret("/" + test, analysis.home) for test in tests)
-    return Output(None, Kind.NAMES if near and not hidden else Kind.ANY)
+    return Output(None, Kind.NAMES if _near(starts) else Kind.ANY, looks)
+
+
+_POSITIVE = ("-name", "-iname", "-path", "-ipath", "-wholename", "-iwholename", "-regex", "-iregex")
+_BY_LOOK = frozenset({"-samefile", "-inum", "-perm", "-lname", "-ilname", "-user", "-newer"})
+
+
+def _near(starts: Sequence[Word]) -> bool:
+    """Whether all it finds lies below this folder."""
+    texts = [s.text if s.text is not None else "/" for s in starts]
+    return not any(t.startswith(("/", "~")) or ".." in t.split("/") for t in texts)
+
+
+def _looks(analysis: Analysis, words: Sequence[Word], starts: Sequence[Word]) -> frozenset[str]:
+    """Whether what it finds may be hidden files, or is looked for as secrets are."""
+    named, every = False, True
+    for start in starts:
+        known = start.text if start.text is not None else start.known
+        if places.secret(posixpath.normpath(f"/{known}"), analysis.home):
+            return frozenset({"aimed"})
+    for place, word in enumerate(words[:-1]):
+        text, value = word.text, words[place + 1]
+        if text in ("-o", "-or", ","):
+            named, every = False, every and named
+        negated = place > 0 and words[place - 1].text in ("!", "-not")
+        if text in _POSITIVE and not negated:
+            if _aims(value.known, analysis.home):
+                return frozenset({"aimed"})
+            named = named or _ends_plainly(value.known)
+        elif text in _BY_LOOK and (text != "-newer" or places.secret(f"/{value.known}", "")):
+            return frozenset({"aimed"})
+        elif text == "-prune" or (text in ("-type", "-xtype") and value.text == "d"):
+            named = True
+    return frozenset() if named and every else frozenset({"hidden"})
+
+
+def _aims(pattern: str, home: str) -> bool:
+    """`.env`, `*.pem`, `.*/id_rsa`, and patterns like `*nv` that say little else than a secret."""
+    if places.secretive(pattern, home):
+        return True
+    name = pattern.rpartition("/")[2]
+    short = len(re.sub(r"[\W_]", "", name)) < 3 and not re.search(r"\.\w+$", name)
+    return short and bool(re.search(r"\w", name)) and fnmatch.fnmatchcase(".env", name)
+
+
+def _ends_plainly(pattern: str) -> bool:
+    """A pattern that no hidden file without an extension has: `*.py`, `Makefile`, `test_*`."""
+    name = pattern.rpartition("/")[2]
+    return bool(re.search(r"\.\w+\$?$", name)) or bool(re.match(r"\w", name))
 
 
 def _is_test(word: Word) -> bool:
@@ -94,7 +146,12 @@ def _is_test(word: Word) -> bool:
 
 
 def _run(
-    analysis: Analysis, call: Invocation, action: str, words: list[Word], starts: list[Word]
+    analysis: Analysis,
+    call: Invocation,
+    action: str,
+    words: list[Word],
+    starts: list[Word],
+    looks: frozenset[str],
 ) -> list[Word]:
     """`-exec COMMAND ;` or `-exec COMMAND {} +`: the command runs on what is found."""
     command: list[Word] = []
@@ -108,14 +165,19 @@ def _run(
     if not command:
         analysis.unknown(f"`find {action}` without a command", call.source)
         return words
-    near = all(not (s.text or "/").startswith(("/", "~", "..")) for s in starts)
+    near = _near(starts)
     # What is found begins with the folder it was found in: never with a dash.
-    found = unknown("a file that was found", Kind.NAMES if near else Kind.ANY)
+    found = unknown("a file that was found", Kind.NAMES if near else Kind.ANY, looks)
     filled = substitute(analysis, call, command, "{}", found)
     filled = [
         _below(word, starts) if word.text is None and word.head == "" else word for word in filled
     ]
+    before = analysis.state
+    if action in ("-execdir", "-okdir"):
+        analysis.state = before.copy()
+        analysis.state.deeper = True
     inner(analysis, call, filled, "find -exec", NO_INPUT)
+    analysis.state = before
     program = (command[0].text or "").rpartition("/")[2]
     if program in _CHANGES:
         for start in starts:
@@ -124,7 +186,6 @@ def _run(
 
 
 def _below(word: Word, starts: list[Word]) -> Word:
-    near = all(not (s.text or "/").startswith(("/", "~", "..")) for s in starts)
-    if not near or word.source != "{}":
+    if not _near(starts) or word.source != "{}":
         return word
-    return Word(None, "{}", head="./", kind=Kind.NAMES, known="./")
+    return Word(None, "{}", head="./", kind=Kind.NAMES, origins=word.origins, known="./")

@@ -32,6 +32,7 @@ _RUNNING_KEY = re.compile(
     r"|instaweb|web|interactive\.difffilter|trailer|submodule|init\.templatedir|.+\.(\w*program"
     r"|\w*cmd|\w*command|\w*path|\w*tool|\w*editor|\w*pager)$)"
 )
+_SECRET_KEY = re.compile(r"(?i)extraheader|token|passw|secret|credential|insteadof|proxy$")
 _SCP = re.compile(r"(?:[\w.-]+@)?([\w.-]+):(?!//)")
 _LISTS = frozenset({"ls-files", "ls-tree"})
 _NAME_LISTS = frozenset({"diff", "show", "log", "grep", "diff-tree", "diff-index", "diff-files"})
@@ -40,17 +41,15 @@ _NAME_LISTS = frozenset({"diff", "show", "log", "grep", "diff-tree", "diff-index
 def judge(analysis: Analysis, call: Invocation, name: str, program: Program) -> Output:
     parsed = options.parse(program, call.arguments, permute=False)
     where = call.source
-    if not analysis.trusted:
-        text = "repository configuration can run code, and this folder is not trusted"
-        analysis.ask(Concern.RUNS_CODE, text, where)
     before = analysis.state
     analysis.state = before.copy()
     try:
         _global_options(analysis, call, name, program, parsed)
-        folders = analysis.state.folders or ()
-        if any(not places.inside(places.resolve(f), analysis.roots) for f in folders):
-            text = "configuration of a repository outside the workspace can run code"
-            analysis.ask(Concern.RUNS_CODE, text, where)
+        why = _not_trusted(analysis)
+        if why:
+            analysis.ask(
+                Concern.RUNS_CODE, f"repository configuration can run code, and {why}", where
+            )
         words = parsed.operands
         if not words:
             if not parsed.has("--exec-path"):
@@ -59,6 +58,28 @@ def judge(analysis: Analysis, call: Invocation, name: str, program: Program) -> 
         return _sub_command(analysis, call, words)
     finally:
         analysis.state = before
+
+
+def _not_trusted(analysis: Analysis) -> str | None:
+    """Why the configuration that git obeys here is not one that the person trusts."""
+    if analysis.state.folders is None or analysis.state.deeper:
+        return "which repository it works in is not known"
+    for folder in map(places.resolve, analysis.state.folders):
+        roots = [r for r in analysis.roots if places.is_below(folder, r)]
+        if not roots:
+            return "this repository lies outside the workspace"
+        trusted = (
+            analysis.trusted if isinstance(analysis.trusted, bool) else analysis.trusted(folder)
+        )
+        if not trusted:
+            return "this folder is not trusted"
+        root = max(roots, key=len)
+        if places.other_repository(folder, root):
+            return f"{folder} belongs to another repository than the workspace"
+        if folder != root and analysis.findings.level is not Effects.READ:
+            # What ran before it may have put a repository there.
+            return f"what stands in {folder} was changed by this command"
+    return None
 
 
 def _global_options(
@@ -116,15 +137,25 @@ def _sub_command(analysis: Analysis, call: Invocation, words: Sequence[Word]) ->
     apply(analysis, _named(found.always, sub), where)
     judge_options(analysis, call, f"git {sub}", found, parsed)
     _operands(analysis, call, sub, found, parsed)
-    names = sub in _LISTS or (sub in _NAME_LISTS and parsed.has("--name-only", "-l",
-                              "--files-with-matches"))  # fmt: skip
-    kind = Kind.NAMES if names else Kind.ANY
-    plain = {"--short", "--verify", "-q"}
+    if any(re.search(r"%G[\w?]|%\(signature", w.known) for w in words[1:]):
+        analysis.ask(
+            Concern.RUNS_CODE, f"`git {sub}` runs the program that checks signatures", where
+        )
     given = {n for n, _, _ in parsed.options} | set(parsed.unknown)
+    names = sub in _LISTS or (sub in _NAME_LISTS and "--name-only" in given)
+    names = names or (sub == "grep" and bool(given & {"-l", "--files-with-matches"}))
+    kind = Kind.NAMES if names else Kind.ANY
+    marks = set()
+    if names:
+        if sub == "ls-files" and given & {"-o", "--others", "-i", "--ignored"}:
+            marks.add("hidden")
+        if any(places.secretive(w.known.lstrip("-:"), analysis.home) for w in words[1:]):
+            marks.add("aimed")
+    plain = {"--short", "--verify", "-q"}
     if sub in ("rev-parse", "merge-base") and given <= plain:
         # A hash: no option, and no path that could mean anything.
         kind = Kind.NUMBER
-    return Output(None, kind, call.given.origins)
+    return Output(None, kind, call.given.origins | marks)
 
 
 def _named(found: table.Tags | None, sub: str) -> table.Tags | None:
@@ -146,6 +177,8 @@ def _nested(
         if not acts:
             apply(analysis, _named(found.bare, sub), where)
         return Output()
+    if sub == "config" and any(_SECRET_KEY.search(w.known) for w in operands):
+        analysis.ask(Concern.SECRETS, "this setting may hold a password or a token", where)
     if verb == "foreach":
         with analysis.inside_of("git submodule foreach"):
             analysis.run_text(" ".join(w.text or w.known for w in operands[1:]))
@@ -221,7 +254,8 @@ def _operand(analysis: Analysis, word: Word, where: str) -> None:
         if not value:
             return
         text = value[1]
-    path = text.partition(":")[2] or text
+    path = re.sub(r"^:(?:\([^)]*\)|[/!^]*)", "", text) if text.startswith(":") else text
+    path = path.partition(":")[2] or path
     if path.startswith(("/", "../", "~")) or path == "..":
         if re.fullmatch(r"\.\.[\w./-]*", path) and not path.startswith("../"):
             return

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from lorimer.core.effects import Concern
 from lorimer.safety.shell import options, places
 from lorimer.safety.shell.analysis import Analysis, Output
@@ -22,7 +24,7 @@ def _shell(analysis: Analysis, call: Invocation, name: str, program: Program) ->
         if not words:
             return Output()
         return _text(analysis, call, words[0], words[1:], name)
-    if parsed.has("-n", "--noexec") and words:
+    if _only_parses(call, name, words):
         analysis.read(words[0], where)
         return Output()
     if not words or parsed.has("-s") or words[0].text in _STDIN:
@@ -30,6 +32,23 @@ def _shell(analysis: Analysis, call: Invocation, name: str, program: Program) ->
     analysis.ask(Concern.RUNS_CODE, f"`{name}` runs a script", where)
     script(analysis, call, words[0])
     return Output()
+
+
+_PARSERS = frozenset({"sh", "bash", "dash", "ash", "ksh", "mksh", "zsh"})
+
+
+def _only_parses(call: Invocation, name: str, words: list[Word]) -> bool:
+    """`bash -n FILE`: nothing runs, as long as no other option than these stands before the file.
+
+    A `+n` or `+o noexec` after it turns it off again, and an interactive shell ignores it.
+    """
+    if name not in _PARSERS or not words or words[0].may_be_option or words[0].many:
+        return False
+    if (words[0].text or words[0].head).startswith("+"):
+        return False
+    before = [w.text for w in call.arguments[: len(call.arguments) - len(words)]]
+    plain = all(t is not None and re.fullmatch(r"-[nvxeu]+|--", t) for t in before)
+    return plain and any(t is not None and "n" in t for t in before)
 
 
 def _text(analysis: Analysis, call: Invocation, text: Word, more: list[Word], name: str) -> Output:

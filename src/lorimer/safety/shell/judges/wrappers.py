@@ -12,7 +12,7 @@ from lorimer.safety.shell import environment, options
 from lorimer.safety.shell.analysis import NO_INPUT, Analysis, Input, Output
 from lorimer.safety.shell.invoke import Invocation, apply, judge_options
 from lorimer.safety.shell.table import Program
-from lorimer.safety.shell.words import Kind, Word, literal, unknown
+from lorimer.safety.shell.words import Kind, Word, literal, stays_a_name, unknown
 
 _ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL | re.ASCII)
 
@@ -76,6 +76,7 @@ def _env(analysis: Analysis, call: Invocation, name: str, program: Program) -> O
     if not words:
         analysis.ask(Concern.SECRETS, "`env` alone prints the environment", call.source)
         return Output()
+    call = replace(call, prefixed=(*call.prefixed, *prefixed))
     return inner(analysis, call, words, "env")
 
 
@@ -140,7 +141,10 @@ def substitute(
             continue
         head = word.text.split(mark)[0]
         known = word.text.replace(mark, "")
-        out.append(Word(None, word.text, False, head, value.kind, False, value.origins, known))
+        kind = value.kind
+        if kind is Kind.NAMES and not stays_a_name(head, known[len(head) :]):
+            kind = Kind.ANY
+        out.append(Word(None, word.text, False, head, kind, False, value.origins, known))
     return out
 
 
