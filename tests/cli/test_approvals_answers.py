@@ -241,6 +241,7 @@ def test_the_question_breaks_no_word_at_eighty_columns(cli: Cli, serve: Any) -> 
         ("a\nb\n[exit code 2]", "exit code 2, 3 lines"), ("a\nb\n[exit code 0; x]", "3 lines"),
         ("a\nb\n[exit code 137, killed; more]", "exit code 137, killed, 3 lines"),
         ("[exit code 2]\nb", "2 lines"), ("one", "one"),
+        ("a\n[exit code 5]\n[hidden from programs: .env]", "exit code 5, 3 lines"),
     ],
 )  # fmt: skip
 def test_a_command_that_failed_says_so_in_its_line(
@@ -248,3 +249,40 @@ def test_a_command_that_failed_says_so_in_its_line(
 ) -> None:
     Screen()(CallEnded("c", "shell_exec", Outcome.DONE, "", text, 0.1))
     assert capsys.readouterr().err.rstrip("\n").endswith(f"shell_exec 0.1 s  {shown}")
+
+
+def test_what_was_typed_before_the_question_stood_there_is_no_answer(cli: Cli, serve: Any) -> None:
+    calls = (
+        call("write_file", path="a.txt", content="a"),
+        call("write_file", path="b.txt", content="b", id="c2"),
+    )
+    at = serve(Say(calls=calls), "Ok.")
+    terminal = Terminal(cli, "run", "-m", at.model, "Write both")
+    terminal.type("y\ry\r")  # before anything is shown
+    terminal.until("Run it?")
+    terminal.type("n\rn\r")  # the second one before its question
+    terminal.until("Run it?")
+    terminal.type("n\r")
+    terminal.until("Ok.")
+    assert terminal.end() == 0
+    assert not (cli.folder / "a.txt").exists()
+    assert not (cli.folder / "b.txt").exists()
+
+
+def test_an_argument_that_is_not_utf8_ends_at_once(cli: Cli) -> None:
+    for words in (
+        ("approvals", "show", "a\udcff"),
+        ("resume", "a\udcff"),
+        ("run", "-C", "x\udcff", "hi"),
+    ):
+        ended = cli.run(*words)
+        assert ended.returncode == 2, ended
+        assert b"is not UTF-8" in ended.stderr
+        assert b"Traceback" not in ended.stderr
+
+
+@pytest.mark.parametrize("amount", ["-1", "nan", "inf", "a"])
+def test_an_amount_that_is_none_is_refused(cli: Cli, amount: str) -> None:
+    ended = cli.run("run", f"--max-cost={amount}", "-m", "http://127.0.0.1:9#m", "hi")
+    assert ended.returncode == 2, ended
+    assert b"is no amount" in ended.stderr

@@ -82,7 +82,7 @@ def test_what_has_the_type_of_a_path_is_one_whatever_its_name() -> None:
     assert save.path_arguments == save.traits.path_arguments == ("where", "also")
 
 
-def test_only_tools_with_effects_that_did_not_say_are_guessed() -> None:
+def test_what_was_not_said_is_guessed_and_readers_get_no_sinks() -> None:
     two = {"to": TEXT, "path": TEXT}
     for effects in (Effects.WRITE, Effects.IRREVERSIBLE):
         guessed = made("send", two, effects=effects)
@@ -95,7 +95,8 @@ def test_only_tools_with_effects_that_did_not_say_are_guessed() -> None:
         other = made("send", two, effects=effects, sinks=("path",))
         assert other.traits.sinks == ("path",) and other.traits.path_arguments == ("path",)
     reads = made("look", two, effects=Effects.READ)
-    assert reads.traits.sinks == reads.traits.path_arguments == ()
+    assert reads.traits.sinks == ()
+    assert reads.traits.path_arguments == ("path",)
 
 
 def test_none_and_an_empty_list_mean_the_same_to_the_decorator_as_to_tool() -> None:
@@ -211,3 +212,22 @@ def test_lint_asks_for_trust_where_strangers_write(name: str, reads: bool, told:
     assert ("trust" in rules_of(made(name, {}, effects=effects))) is told
     assert "trust" not in rules_of(made(name, {}, effects=effects, trust=Trust.EXTERNAL))
     assert "trust" not in rules_of(made(name, {}, effects=effects, trust=Trust.USER_DATA))
+
+
+@pytest.mark.anyio
+async def test_a_reader_whose_author_said_nothing_does_not_read_secrets_unasked(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / ".env").write_text("KEY=1")
+    (tmp_path / "a.txt").write_text("plain")
+
+    @tool(effects="read")
+    async def loads(path: str) -> str:
+        """Load a file."""
+        return (tmp_path / path).read_text()
+
+    calls = [{"name": "loads", "arguments": {"path": p}} for p in (".env", "/etc/shadow", "a.txt")]
+    model = ScriptedModel([{"calls": [c]} for c in calls] + ["ok"])
+    async with Agent(model, [loads], mode="auto", store=":memory:", workspace=tmp_path) as agent:
+        result = await agent.run("go")
+    assert [c.code for c in result.calls] == ["needs_approval", "denied", ""]

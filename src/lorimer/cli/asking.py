@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sys
@@ -236,6 +237,7 @@ class TerminalApprover:
         from prompt_toolkit.output import create_output
 
         self._show(request)
+        _forget_what_was_typed()
         session: PromptSession[str] = PromptSession(output=create_output(stdout=sys.stderr))
         while True:
             try:
@@ -336,3 +338,15 @@ def _together(choices: str) -> str:
 
 def _question(request: ApprovalRequest) -> str:
     return "Go on? " if request.kind == "breaker" else "Run it? "
+
+
+def _forget_what_was_typed() -> None:
+    """What was typed before the whole question stood there is no answer to it."""
+    from prompt_toolkit.application import get_app_session
+    from prompt_toolkit.input.typeahead import clear_typeahead
+
+    clear_typeahead(get_app_session().input)
+    with contextlib.suppress(ImportError, OSError, ValueError):
+        import termios
+
+        termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)

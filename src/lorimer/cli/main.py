@@ -23,4 +23,9 @@ def main() -> None:
             reconfigure(errors="backslashreplace")
     from lorimer.cli.app import run_app
 
+    for word in sys.argv[1:]:
+        if any(0xD800 <= ord(c) < 0xE000 for c in word):  # bytes that are no UTF-8
+            print(f"lorimer: the argument {word!a} is not UTF-8.", file=sys.stderr)
+            print("  → Write it in UTF-8; rename a file or folder that is not.", file=sys.stderr)
+            sys.exit(2)
     sys.exit(run_app())

@@ -175,9 +175,9 @@ def make_limits(max_steps: int, max_cost: str | None, max_time: float | None) ->
         try:
             cost = Decimal(max_cost)
         except InvalidOperation:
-            raise UsageFault(
-                f"--max-cost {max_cost!r} is no amount.", next="Write e.g. 0.50."
-            ) from None
+            cost = Decimal("NaN")
+        if not cost.is_finite() or cost < 0:
+            raise UsageFault(f"--max-cost {max_cost!r} is no amount.", next="Write e.g. 0.50.")
     return Limits(max_steps=max_steps, max_cost=cost, max_time_s=max_time)
 
 

@@ -64,7 +64,18 @@ def wrapped(text: str, width: int, first: str = "", rest: str | None = None) -> 
     return made or [first]
 
 
-_EXIT_CODE = re.compile(r"\[(exit code [^0\];][^\];]*)[^\]]*\]\Z")
+_EXIT_CODE = re.compile(r"\[(exit code [^0\];][^\];]*)[^\]]*\]")
+
+
+def _exit_code(text: str) -> str:
+    """The exit code other than 0 in the notes at the end of a command's result; else empty."""
+    for line in reversed(text.rstrip().split("\n")):
+        if not (line.startswith("[") and line.endswith("]")):
+            break
+        found = _EXIT_CODE.fullmatch(line)
+        if found is not None:
+            return found[1]
+    return ""
 
 
 def one_line(arguments: Mapping[str, Any] | None, most: int = _SHOWN) -> str:
@@ -144,10 +155,11 @@ class Screen:
         if event.outcome is Outcome.DONE and not event.code:
             lines = event.text.count("\n") + 1
             what = _shorten(safe(event.text.strip()), 70) if lines == 1 else f"{lines} lines"
-            code = _EXIT_CODE.search(event.text.rstrip())
-            if code is not None and lines > 1:
-                what = f"{safe(code[1])}, {what}"
-            self.line(f"{self._paint('✓', 32)} {event.tool}{took}  {what}")
+            code = _exit_code(event.text)
+            if code and lines > 1:
+                what = f"{safe(code)}, {what}"
+            mark = self._paint("•", 33) if code else self._paint("✓", 32)
+            self.line(f"{mark} {event.tool}{took}  {what}")
             return
         message = event.text
         with contextlib.suppress(ValueError, KeyError, TypeError):

@@ -157,6 +157,11 @@ class Agent:
         self.workspace = Path(workspace or os.getcwd()).absolute()
         if not self.workspace.is_dir():
             raise ConfigError(f"The workspace {self.workspace} is not a folder.")
+        if any(0xD800 <= ord(c) < 0xE000 for c in str(self.workspace)):
+            raise ConfigError(
+                f"The path of the workspace, {str(self.workspace)!a}, is not UTF-8.",
+                next="Rename the folder; the record and the sandbox need a path that is text.",
+            )
         self.policy: Policy = policy or load_policy(
             mode, self.workspace, extra=policy_files, known=self._known_tools
         )

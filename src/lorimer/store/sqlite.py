@@ -12,6 +12,7 @@ import json
 import os
 import sqlite3
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime
@@ -122,8 +123,9 @@ class SqliteStore:
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
         version = connection.execute("PRAGMA user_version").fetchone()[0]
-        owner = connection.execute("PRAGMA application_id").fetchone()[0]
+        # the tables first: another process that makes them commits the owner with them
         tables = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
+        owner = connection.execute("PRAGMA application_id").fetchone()[0]
         if tables and owner != APPLICATION_ID:
             raise StoreCorrupt(
                 f"{self.path} is an SQLite file, but not a lorimer store.",
@@ -136,7 +138,7 @@ class SqliteStore:
                 next="Use the newer lorimer that wrote it, or another store.",
             )
         if not self.memory:
-            connection.execute("PRAGMA journal_mode=WAL")
+            self._to_wal(connection)
         if version < len(MIGRATIONS):
             connection.execute("BEGIN IMMEDIATE")
             version = connection.execute("PRAGMA user_version").fetchone()[0]
@@ -149,6 +151,21 @@ class SqliteStore:
                 connection.execute(f"PRAGMA user_version={number + 1}")
             connection.execute(f"PRAGMA application_id={APPLICATION_ID}")
             connection.execute("COMMIT")
+
+    @staticmethod
+    def _to_wal(connection: sqlite3.Connection) -> None:
+        """SQLite does not wait for other processes while it changes the mode; so we do."""
+        until = time.monotonic() + BUSY_S
+        while True:
+            try:
+                connection.execute("PRAGMA journal_mode=WAL")
+            except sqlite3.OperationalError as fault:
+                busy = fault.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+                if not busy or time.monotonic() > until:
+                    raise
+                time.sleep(0.01)
+            else:
+                return
 
     def _reader(self) -> sqlite3.Connection:
         connection: sqlite3.Connection | None = getattr(self._local, "connection", None)

@@ -337,7 +337,8 @@ def _guess(tool: Tool) -> dict[str, tuple[str, ...]]:
     acts = tool.effects is not Effects.READ and not tool.calls_tools
     for option, guess in (("path_arguments", guess_paths), ("sinks", guess_sinks)):
         if getattr(tool, option) is None:
-            found = guess(tool.input_schema) if acts else ()
+            looks = acts or (option == "path_arguments" and not tool.calls_tools)
+            found = guess(tool.input_schema) if looks else ()
             object.__setattr__(tool, option, found)
             if found:
                 guessed[option] = found
