@@ -174,15 +174,15 @@ def terminal() -> Iterator[Any]:
 
 
 def request(**more: Any) -> ApprovalRequest:
-    path = PathTouch("a.txt", "/work/a.txt", Access.WRITE, True)
+    path = PathTouch("a.txt", "/here/a.txt", Access.WRITE, True)
     facts = CallFacts(
-        "shell", Effects.WRITE, "execution", {"command": "x" * 300 + "\x1b[2J"}, (), "p", "s", "/work",
+        "shell", Effects.WRITE, "execution", {"command": "x" * 300 + "\x1b[2J"}, (), "p", "s", "/here",
         touches=CallEffects(Effects.IRREVERSIBLE, (path,)),
     )  # fmt: skip
     given = {
         "id": "a_1",
         "preview": "-old\n+new",
-        "files": {"/work/b.sh": "sha256:1"},
+        "files": {"/here/b.sh": "sha256:1"},
         "news": "new host: h",
     }
     return ApprovalRequest("c1", facts, "it asks", **{**given, **more})
@@ -236,7 +236,7 @@ def test_nothing_of_the_question_is_cut_and_nothing_moves_the_cursor(
     text = capsys.readouterr().err
     assert "x" * 300 + "\\x1b[2J" in text.replace("\n    · ", "")
     for part in (
-        "write /work/a.txt", "/work/b.sh sha256:1", "-old", "+new", "new host: h",
+        "write /here/a.txt", "/here/b.sh sha256:1", "-old", "+new", "new host: h",
         "tool = 'shell'", "a_1", "irreversible",
     ):  # fmt: skip
         assert part in text

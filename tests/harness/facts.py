@@ -14,7 +14,7 @@ from lorimer.safety.policy.layers import LayeredPolicy
 from lorimer.safety.policy.load import Layer, parse_layer
 from lorimer.safety.policy.rules import Place
 
-WORK = "/work-folder/project"
+WORK = "/here-folder/project"
 PLACE = Place(WORK, "/home/ada")
 SHELL = Traits(command_argument="command")
 

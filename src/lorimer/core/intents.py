@@ -77,7 +77,7 @@ def _command(command: SimpleCommand, cwd: str) -> list[str]:
 
 
 def _operand(word: str, cwd: str) -> str:
-    """`build`, `./build/` and `/work/build` are one thing in `/work`."""
+    """`build`, `./build/` and `/here/build` are one thing in `/here`."""
     if "://" in word:
         return word.casefold().rstrip("/")
     return posixpath.normpath(posixpath.join(cwd or "/", word))

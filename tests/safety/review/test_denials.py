@@ -19,7 +19,7 @@ from lorimer.core.intents import intent_of, is_variant
 from lorimer.store import open_store
 from lorimer.testing import ManualClock, ScriptedModel, call
 
-CWD = "/work"
+CWD = "/here"
 FACTS = CallFacts("shell_exec", Effects.WRITE, "execution", {}, (), "p", "s", CWD, roots=(CWD,))
 
 
@@ -39,7 +39,7 @@ def other(name: str, *, hosts: tuple[str, ...] = (), changes: tuple[str, ...] = 
                    touches=CallEffects(Effects(level), paths, hosts))  # fmt: skip
 
 
-RM = shell("rm -rf build", changes=("/work/build",))
+RM = shell("rm -rf build", changes=("/here/build",))
 PUSH = shell("git push origin main", hosts=("example.org",))
 SINKS = Traits(sinks=("to", "amount"))
 
@@ -47,14 +47,14 @@ SINKS = Traits(sinks=("to", "amount"))
 @pytest.mark.parametrize(
     ("denied", "again"),
     [
-        (RM, shell("rm -r -f ./build/", changes=("/work/build",))),
-        (RM, shell("rm -fr '/work/build'", changes=("/work/build",))),
-        (RM, shell("/bin/rm -rf build", "true", changes=("/work/build",))),
-        (RM, shell("cd .", "rm  -rf   build", changes=("/work/build",))),
-        (shell("cd .", "rm -rf build", changes=("/work/build",)), RM),
-        (RM, shell("find build -delete", changes=("/work/build",))),
-        (RM, shell("make", "rm -rf build", changes=("/work/build", "/work/x"))),
-        (RM, other("delete_folder", changes=("/work/build",), path="build")),
+        (RM, shell("rm -r -f ./build/", changes=("/here/build",))),
+        (RM, shell("rm -fr '/here/build'", changes=("/here/build",))),
+        (RM, shell("/bin/rm -rf build", "true", changes=("/here/build",))),
+        (RM, shell("cd .", "rm  -rf   build", changes=("/here/build",))),
+        (shell("cd .", "rm -rf build", changes=("/here/build",)), RM),
+        (RM, shell("find build -delete", changes=("/here/build",))),
+        (RM, shell("make", "rm -rf build", changes=("/here/build", "/here/x"))),
+        (RM, other("delete_folder", changes=("/here/build",), path="build")),
         (PUSH, shell("git push --force origin main", hosts=("example.org",))),
         (PUSH, shell("echo hi", "git push origin main", hosts=("example.org",))),
         (shell("curl https://a.example/x", hosts=("a.example",)), other("fetch", hosts=("a.example",), url="u")),
@@ -71,18 +71,18 @@ def test_a_variant_is_known_again(denied: CallFacts, again: CallFacts) -> None:
 @pytest.mark.parametrize(
     ("denied", "other_call"),
     [
-        (RM, shell("rm -rf dist", changes=("/work/dist",))),
+        (RM, shell("rm -rf dist", changes=("/here/dist",))),
         (RM, shell("ls build", level="read")),
         (RM, other("read_file", path="build/x", level="read")),
         (PUSH, shell("git fetch origin", hosts=("example.org",), level="write")),
         (PUSH, shell("git status", level="read")),
         (shell("make", "git push origin main", hosts=("e.org",)), shell("make", level="write")),
-        (other("write_file", changes=("/work/a",), path="a", content="x"),
-         other("write_file", changes=("/work/a",), path="a", content="y")),
+        (other("write_file", changes=("/here/a",), path="a", content="x"),
+         other("write_file", changes=("/here/a",), path="a", content="y")),
         (other("pay", traits=SINKS, to="bo", amount=5), other("pay", traits=SINKS, to="bo", amount=4)),
         (other("pay", traits=SINKS, to="bo", amount=5), other("mail", traits=SINKS, to="bo", amount=5)),
         (other("t", a=1), other("t", a="1")),
-        (other("t", changes=("/work",)), shell("cargo build", changes=("/work",), level="write")),
+        (other("t", changes=("/here",)), shell("cargo build", changes=("/here",), level="write")),
     ],
 )  # fmt: skip
 def test_another_intent_is_another(denied: CallFacts, other_call: CallFacts) -> None:
