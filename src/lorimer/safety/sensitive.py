@@ -66,12 +66,12 @@ class _Table:
     """The patterns of `places.toml`, compiled."""
 
     def __init__(self) -> None:
-        from lorimer.safety.shell.places import rules
+        from lorimer.safety.shell.places import COPY, rules
 
         found = rules()
         self.allowed = _names(found.allowed_names)
-        self.names = _names(found.secret_names)
-        self.dotted = _names(n for n in found.secret_names if n.startswith("."))
+        self.names = _any_of(found.secret_names, COPY)
+        self.dotted = _any_of((n for n in found.secret_names if n.startswith(".")), COPY)
         self.paths = _paths(found.secret_paths)
         self.forbidden = _paths(found.forbidden_reads)
         placed = [

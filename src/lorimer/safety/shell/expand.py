@@ -40,6 +40,7 @@ _SETTERS = frozenset(
         "declare", "typeset", "local", "export", "readonly", "unset", "coproc",
     }
 )  # fmt: skip
+_SLICE = re.compile(r"\$\{(?:\w+|[@*#?!$-])(?:\[.*?\])?:(?![-=?+])(.*)\}", re.S)
 _HISTORY = re.compile(r"(?<!\[)!(?:[A-Za-z0-9!$?-])")
 
 
@@ -217,6 +218,7 @@ class Expander:
         if len(parts) == 1 and parts[0].type in ("variable_name", "special_variable_name"):
             return self._variable(of(parts[0]), quote, of(node))
         self.visit(node)
+        self._slice(of(node))
         loose = Quote.QUOTED if quote is Quote.QUOTED else Quote.EXPANDED
         operators = {c.type for c in parts if not c.is_named}
         if "!" in operators and parts[0].type == "!":
@@ -237,6 +239,24 @@ class Expander:
         if parts and parts[0].type == "#" and len(parts) == 2:
             return [(Unknown(Kind.NUMBER), loose)]
         return [(Unknown(), loose)]
+
+    def _slice(self, text: str) -> None:
+        """`${s:OFFSET:LENGTH}`: both are evaluated as arithmetic."""
+        found = _SLICE.fullmatch(text)
+        if found is None:
+            return
+        plain = re.sub(r"\$\{#\w+\}", "0", found[1])
+        for match in re.finditer(r"\$\{(\w+)\}|\$(\w+)|([A-Za-z_]\w*)", plain):
+            value = self.analysis.state.lookup(next(n for n in match.groups() if n))
+            if value is None or not (
+                re.fullmatch(r"\d+", value.text) if value.text is not None
+                else value.kind is Kind.NUMBER
+            ):  # fmt: skip
+                self.analysis.unknown("an offset is evaluated as an expression", text)
+                return
+        plain = re.sub(r"\$\{\w+\}|\$\w+|[A-Za-z_]\w*", "0", plain)
+        if not re.fullmatch(r"(?:[\s\d()+*/%:-]|\$\(\()*", plain):
+            self.analysis.unknown("an offset is evaluated as an expression", text)
 
     def _substitution(self, node: Node, quote: Quote) -> list[Piece]:
         loose = Quote.QUOTED if quote is Quote.QUOTED else Quote.EXPANDED

@@ -58,6 +58,8 @@ def of_a_process(path: str) -> bool:
     return "proc" in parts and not _LINKS.isdisjoint(parts[parts.index("proc") :])
 
 
+COPY = r"(?:~|\.(?:bak|backup|old|orig|save))*"
+"""What follows a name in the names of its copies."""
 _LINKS = frozenset({"cwd", "root", "exe", "task", "map_files"})
 
 
@@ -91,6 +93,13 @@ def _one(pattern: str) -> str:
     text = re.escape(pattern).replace(r"/\*\*/", "/(?:.*/)?").replace(r"\*", "[^/]*")
     text = text.replace("(?:.[^/]*/)?", "(?:.*/)?")
     return re.sub(r"\\\[(.*?)\\\]", lambda m: f"[{m[1]}]".replace("\\", ""), text)
+
+
+@cache
+def _secret_names(patterns: tuple[str, ...]) -> re.Pattern[str]:
+    """Whole names that are one of `patterns`, or a copy of it that an editor or a person made."""
+    ends = len(r"\Z")
+    return re.compile(f"(?:{'|'.join(fnmatch.translate(p)[:-ends] for p in patterns)}){COPY}\\Z")
 
 
 @cache
@@ -132,7 +141,7 @@ def secret(path: str, home: str) -> str | None:
     hidden = tuple(p for p in table.secret_names if p.startswith("."))
     for part in PurePosixPath(path.casefold()).parts:
         patterns = table.secret_names if part == name else hidden
-        if _names(patterns).match(part):
+        if _secret_names(patterns).match(part):
             return "ask"
         if _GLOB.search(part) and any(
             _pattern_reaches(part, p.replace("*", fill)) for p in patterns for fill in ("x", "")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 
 from lorimer.core.effects import Concern
 from lorimer.safety.shell import options
@@ -96,6 +97,8 @@ def _program(analysis: Analysis, call: Invocation, code: str) -> None:
     except NotUnderstood as fault:
         analysis.unknown(f"the awk program is not understood: {fault}", where)
         return
+    if _ambiguous(found) and re.search(r"system|getline|[|>]", code):
+        analysis.unknown("a `/` of the awk program may begin a pattern, or divide", where)
     depth = 0
     prints_at: int | None = None
     for place, (kind, text) in enumerate(found):
@@ -110,7 +113,10 @@ def _program(analysis: Analysis, call: Invocation, code: str) -> None:
                 _runs(analysis, call, "system()", _argument(found, place + 1))
             elif text == "getline":
                 skip = 2 if after[0] == "name" else 1
-                if place + skip < len(found) and found[place + skip][1] == "<":
+                end = found[place + skip][1] if place + skip < len(found) else ""
+                if end not in ("", "<", ";", "}", "\n", ")"):
+                    analysis.unknown("where awk's getline reads is not understood", where)
+                if end == "<":
                     _file(analysis, call, found, place + skip + 1, reads=True)
             elif text in ("print", "printf"):
                 prints_at = depth
@@ -121,7 +127,8 @@ def _program(analysis: Analysis, call: Invocation, code: str) -> None:
                 depth += 1
             elif text in ")]":
                 depth -= 1
-            elif text in ";{}\n":
+            elif text in ";{}":
+                # A line may end inside of a list: only these surely end what is printed.
                 depth = 0 if text != ";" else depth
                 prints_at = None
             elif text in ("|", "|&"):
@@ -131,6 +138,14 @@ def _program(analysis: Analysis, call: Invocation, code: str) -> None:
                 _file(analysis, call, found, place + 1, reads=False)
             elif text in ("@", "@/"):
                 analysis.unknown("awk loads or calls something by a name in a value", where)
+
+
+def _ambiguous(found: list[tuple[str, str]]) -> bool:
+    """Whether a `/` that we read as a division may begin a pattern."""
+    return any(
+        kind == "op" and text in ("/", "/=") and before[1] in (")", "length", "$", "++", "--")
+        for before, (kind, text) in pairwise(found)
+    )
 
 
 def _argument(found: list[tuple[str, str]], place: int) -> str:

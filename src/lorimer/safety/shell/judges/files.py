@@ -92,13 +92,21 @@ def _kill(analysis: Analysis, call: Invocation, name: str, program: Program) -> 
     elif len(texts) > 1 and texts[0] is not None and re.match(r"-(?!-$)", texts[0]):
         signal = texts[0].lstrip("-")
         words = words[1:]
+    if texts == ["-0"]:
+        signal, words = "0", []
+    plain = all(
+        w.kind is Kind.NUMBER if w.text is None else re.fullmatch(r"-?\d+|%\S+", w.text)
+        for w in words
+    )
+    if signal == "0" and plain:
+        return DONE  # it only asks whether the process is there
     for word in words:
         text = word.text
         if text in ("-1", "0", "1", "-0"):
             analysis.forbid("it ends every process of the user or the system", call.source)
         elif text is None:
             analysis.unknown(f"which process it ends is not known: {word.source}", call.source)
-    if signal not in ("0", "CONT", "WINCH"):
+    if signal not in ("CONT", "WINCH") or not plain:
         analysis.ask(Concern.DESTRUCTIVE, f"`{name}` ends processes", call.source)
     return DONE
 

@@ -137,10 +137,7 @@ def _sub_command(analysis: Analysis, call: Invocation, words: Sequence[Word]) ->
     apply(analysis, _named(found.always, sub), where)
     judge_options(analysis, call, f"git {sub}", found, parsed)
     _operands(analysis, call, sub, found, parsed)
-    if any(re.search(r"%G[\w?]|%\(signature", w.known) for w in words[1:]):
-        analysis.ask(
-            Concern.RUNS_CODE, f"`git {sub}` runs the program that checks signatures", where
-        )
+    _signatures(analysis, sub, words[1:], where)
     given = {n for n, _, _ in parsed.options} | set(parsed.unknown)
     names = sub in _LISTS or (sub in _NAME_LISTS and "--name-only" in given)
     names = names or (sub == "grep" and bool(given & {"-l", "--files-with-matches"}))
@@ -151,11 +148,15 @@ def _sub_command(analysis: Analysis, call: Invocation, words: Sequence[Word]) ->
             marks.add("hidden")
         if any(places.secretive(w.known.lstrip("-:"), analysis.home) for w in words[1:]):
             marks.add("aimed")
-    plain = {"--short", "--verify", "-q"}
-    if sub in ("rev-parse", "merge-base") and given <= plain:
-        # A hash: no option, and no path that could mean anything.
-        kind = Kind.NUMBER
     return Output(None, kind, call.given.origins | marks)
+
+
+def _signatures(analysis: Analysis, sub: str, words: Sequence[Word], where: str) -> None:
+    """Some marks of a format print what a program finds that git runs."""
+    if any(re.search(r"%[-+ ]?G[\w?]|%\(signature", w.known) for w in words):
+        analysis.ask(
+            Concern.RUNS_CODE, f"`git {sub}` runs the program that checks signatures", where
+        )
 
 
 def _named(found: table.Tags | None, sub: str) -> table.Tags | None:
@@ -169,6 +170,7 @@ def _nested(
     where = call.source
     parsed = options.parse(found, words)
     judge_options(analysis, call, f"git {sub}", found, parsed)
+    _signatures(analysis, sub, words, where)
     operands = parsed.operands
     reads = parsed.has(*found.lists)
     verb = operands[0].text if operands else None

@@ -106,9 +106,10 @@ class _Script:
         if command in "qQlL":
             return _skip(text, place, r"[ \t]*\d*")
         if command in "btT:":
-            end = self._line(text, place)
-            semicolon = text.find(";", place, end)
-            return semicolon if semicolon >= 0 else end
+            end = _skip(text, place, r"[ \t]*\w*[ \t]*")
+            if text[end : end + 1] not in ("", "\n", ";", "}"):
+                self._odd("a label that versions of sed read differently")
+            return end
         if command == "y":
             delimiter = text[place : place + 1]
             place = self._until(text, place + 1, delimiter, pattern=False)
@@ -124,6 +125,7 @@ class _Script:
             self._runs("command", text[place:end].strip())
             return end
         if command == "v":
+            self._odd("the command v")
             return self._line(text, place)
         raise NotUnderstood(f"the command {command}")
 
@@ -183,11 +185,16 @@ class _Script:
 
     def _text(self, text: str, place: int) -> int:
         """The text of a, i, c: to the end of the line, further after a backslash."""
+        if not re.compile(r"(?:[ \t]*\\\n)?[^\\\n]*(?:\n|\Z)").match(text, place):
+            self._odd("a text with a backslash")
         while True:
             end = self._line(text, place)
             if end >= len(text) or not text[place:end].endswith("\\"):
                 return end
             place = end + 1
+
+    def _odd(self, what: str) -> None:
+        self.analysis.unknown(f"the sed script is not understood: {what}", self.call.source)
 
     def _line(self, text: str, place: int) -> int:
         end = text.find("\n", place)

@@ -14,6 +14,12 @@ from lorimer.safety.shell.invoke import Invocation, apply, judge_options
 from lorimer.safety.shell.table import Program
 from lorimer.safety.shell.words import Kind, Word, literal, stays_a_name, unknown
 
+_PLAIN_OPTIONS = {
+    "command": ("-p",),
+    "exec": ("-a", "-c", "-l"),
+    "time": ("-p", "-v", "-V"),
+}
+_TAKING_OPTIONS = {"exec": ("-a",), "time": ("-f", "--format", "-o", "--output")}
 _ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL | re.ASCII)
 
 
@@ -84,10 +90,16 @@ def _builtin_wrap(analysis: Analysis, call: Invocation, name: str, program: Prog
     """`command`, `builtin`, `exec`, `time`, `coproc`, `!`: the walker stays known."""
     words = list(call.arguments)
     while words and words[0].text is not None and words[0].text.startswith("-"):
-        option = (words.pop(0).text or "").lstrip("-")
-        if name == "command" and re.fullmatch(r"[vV]+", option):
+        option = words.pop(0).text or ""
+        if option == "--":
+            break
+        if name == "command" and re.fullmatch(r"-[vV]+", option):
             return Output()
-        if name == "exec" and "a" in option:
+        if option not in _PLAIN_OPTIONS.get(name, ()):
+            analysis.unknown(f"the option {option} of {name} is not in the table", call.source)
+        if option in _TAKING_OPTIONS.get(name, ()) or (name == "exec" and option.endswith("a")):
+            if words and words[0].many:
+                analysis.unknown(f"{words[0].source} may become several words", call.source)
             words = words[1:]
     if name == "coproc":
         analysis.unknown("coproc runs beside the shell", call.source)
