@@ -34,6 +34,16 @@ def test_destruction_theft_and_hidden_commands_are_refused(command: str) -> None
     assert verdict(look(command)) == "deny", look(command).reasons
 
 
+@pytest.mark.parametrize("command", [c for c in listed("deny") if "/proc/" in c])
+def test_where_lorimer_itself_runs_decides_nothing(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for folder in (tmp_path / "a" / "b" / "c" / "d", tmp_path, Path("/")):
+        folder.mkdir(parents=True, exist_ok=True)
+        monkeypatch.chdir(folder)
+        assert verdict(look(command)) == "deny", look(command).reasons
+
+
 @pytest.mark.parametrize(
     "character",
     ["\r", "\0", "\x1b", "\x7f", "\v", "\f", "\x85", "\xa0", "\xad", "\u1680", "\u180e", "\u2003",

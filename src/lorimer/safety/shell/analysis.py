@@ -183,6 +183,8 @@ class Analysis:
         inside = places.inside(resolved, self.roots)
         self.findings.path(PathTouch(given, resolved, Access.READ, inside))
         secret = places.secret(resolved, self.home) or places.secret(path, self.home)
+        if places.of_a_process(path):
+            secret = places.secret(places.behind_a_process(path), self.home) or secret
         if secret and not names_only:
             if secret == "forbidden":
                 self.ask(Concern.SECRETS, f"it reads {given}, which holds secrets", where)

@@ -43,9 +43,12 @@ def rules() -> Rules:
 
 
 def resolve(path: str) -> str:
-    """`path` with links and `..` resolved as far as it exists; never fails."""
+    """`path` with links and `..` resolved as far as it exists; never fails. What leads through a
+    process is not resolved: it would be this one, and where it stands decides nothing."""
     if _OWN.match(path) and ".." not in path.split("/"):
         return path
+    if of_a_process(path):
+        return os.path.normpath(path)
     try:
         return os.path.realpath(path)
     except (OSError, ValueError):
@@ -56,6 +59,14 @@ def of_a_process(path: str) -> bool:
     """Whether it leads through a link of `/proc` that means another place in each process."""
     parts = path.split("/")
     return "proc" in parts and not _LINKS.isdisjoint(parts[parts.index("proc") :])
+
+
+def behind_a_process(path: str) -> str:
+    """Where a path through a link of `/proc` ends, if that link (with the `..` behind it) leads to
+    the root: `/etc/shadow` of `/proc/self/cwd/../../etc/shadow`."""
+    parts = path.split("/")
+    at = max(i for i, part in enumerate(parts) if part in _LINKS or part == "..")
+    return "/" + "/".join(part for part in parts[at + 1 :] if part not in ("", "."))
 
 
 COPY = r"(?:~|\.(?:bak|backup|old|orig|save))*"
