@@ -14,23 +14,33 @@ from typing import Any
 
 from lorimer.context import wire_rules
 from lorimer.core.errors import InvalidRequest
-from lorimer.core.messages import CallPart, Entry, Kind, ReasoningPart, ResultPart, TextPart
+from lorimer.core.messages import (
+    BESIDE,
+    CallPart,
+    Entry,
+    Kind,
+    ReasoningPart,
+    ResultPart,
+    TextPart,
+)
 
 
 class EntryCheck:
     """The structure every wire needs, checked entry by entry.
 
-    A session begins with a user message or a note; calls are answered at once, in one entry, one
-    result a call in call order; ids are there and used once. What raises leaves the check as it
+    A session begins with a user message or another word to the model; calls are answered at once,
+    in one entry, one result a call in call order; ids are there and used once. Entries that nobody
+    has to answer (`BESIDE`) may stand wherever no result is due. What raises leaves the check as it
     was.
     """
 
-    __slots__ = ("_count", "_ids", "_last", "_open")
+    __slots__ = ("_asked", "_begun", "_count", "_ids", "_open")
 
     def __init__(self) -> None:
         self._count = 0
         self._ids: set[str] = set()
-        self._last: Kind | None = None
+        self._begun = False
+        self._asked = False
         self._open: tuple[str, ...] = ()
 
     def feed(self, entry: Entry) -> None:
@@ -47,7 +57,9 @@ class EntryCheck:
             self._assistant(entry)
         elif any(isinstance(p, CallPart | ResultPart | ReasoningPart) for p in entry.parts):
             self._refuse(entry, f"a {entry.kind} entry holds calls, results or reasoning")
-        self._last = entry.kind
+        if entry.kind not in BESIDE or (entry.kind is Kind.COMPACTION and entry.parts):
+            self._asked = entry.kind is not Kind.ASSISTANT
+        self._begun = True
         self._count += 1
 
     def check_ready(self) -> None:
@@ -58,7 +70,7 @@ class EntryCheck:
         """
         if self._open:
             raise InvalidRequest(f"The calls {', '.join(self._open)} have no result yet.")
-        if self._last is None or self._last is Kind.ASSISTANT:
+        if not self._asked:
             raise InvalidRequest("There is nothing for the model to answer.")
 
     @property
@@ -67,9 +79,9 @@ class EntryCheck:
         return self._open
 
     def _assistant(self, entry: Entry) -> None:
-        if self._last is None:
+        if not self._begun:
             self._refuse(entry, "a session cannot begin with an answer")
-        if self._last is Kind.ASSISTANT:
+        if not self._asked:
             self._refuse(entry, "there is nothing to answer after an answer")
         if not all(isinstance(p, TextPart | CallPart | ReasoningPart) for p in entry.parts):
             self._refuse(entry, "an answer holds text, reasoning and calls only")

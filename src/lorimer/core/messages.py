@@ -80,12 +80,27 @@ Part = TextPart | ImagePart | FilePart | ReasoningPart | CallPart | ResultPart
 
 
 class Kind(StrEnum):
-    """What kind of thing happened. `NOTE` is a word of the harness itself to the model."""
+    """What kind of thing happened.
+
+    `NOTE` is a word of the harness itself to the model, `EVENT` a batch of what arrived, `STATUS`
+    the status bar, `SKILLS` the catalogue of skills. `COMPACTION` says that earlier entries are
+    sent in another form from here on, `REBASE` that the prefix is another one; both stand in the
+    record only (`lorimer.context.trajectory`).
+    """
 
     USER = "user"
     ASSISTANT = "assistant"
     TOOL_RESULT = "tool_result"
     NOTE = "note"
+    EVENT = "event"
+    STATUS = "status"
+    SKILLS = "skills"
+    COMPACTION = "compaction"
+    REBASE = "rebase"
+
+
+BESIDE = frozenset({Kind.STATUS, Kind.SKILLS, Kind.COMPACTION, Kind.REBASE})
+"""Kinds of entries that nobody has to answer."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,3 +16,14 @@ class ToolSpec:
     description: str
     input_schema: Mapping[str, Any]
     examples: tuple[Mapping[str, Any], ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        return {"name": self.name, "description": self.description,
+                "input_schema": self.input_schema, "examples": list(self.examples)}  # fmt: skip
+
+    @staticmethod
+    def from_json(record: Mapping[str, Any]) -> ToolSpec:
+        return ToolSpec(
+            record["name"], record["description"], record["input_schema"],
+            tuple(record["examples"]),
+        )  # fmt: skip

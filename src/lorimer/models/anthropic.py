@@ -51,9 +51,8 @@ from lorimer.models.rendering import (
     NO_REPLY,
     allows_strict,
     arguments_json,
-    joined_text,
     not_shown,
-    note_text,
+    told_text,
     wire_id,
     wire_name,
 )
@@ -138,12 +137,12 @@ class Anthropic(WireModel):
             case Kind.USER:
                 blocks = [canonical_json(block) for block in _content(entry.parts)]
                 return [_message("user", blocks or [_text(NO_MESSAGE)])]
-            case Kind.NOTE:
-                return [self._user_text(note_text(joined_text(entry.parts)))]
             case Kind.ASSISTANT:
                 return [_message("assistant", self._assistant(entry))]
             case Kind.TOOL_RESULT:
                 return [_message("user", [canonical_json(r) for r in self._results(entry)])]
+            case _:
+                return [self._user_text(told_text(entry))]
 
     def _assistant(self, entry: Entry) -> list[bytes]:
         blocks: list[bytes] = []

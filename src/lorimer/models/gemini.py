@@ -51,7 +51,7 @@ from lorimer.models.rendering import (
     described,
     joined_text,
     not_shown,
-    note_text,
+    told_text,
     wire_id,
     wire_name,
 )
@@ -127,12 +127,12 @@ class Gemini(WireModel):
             case Kind.USER:
                 parts = [canonical_json(part) for part in _content(entry.parts)]
                 return [_message("user", parts or [canonical_json({"text": NO_MESSAGE})])]
-            case Kind.NOTE:
-                return [self._user_text(note_text(joined_text(entry.parts)))]
             case Kind.ASSISTANT:
                 return [_message("model", self._assistant(entry))]
             case Kind.TOOL_RESULT:
                 return [_message("user", [canonical_json(part) for part in self._results(entry)])]
+            case _:
+                return [self._user_text(told_text(entry))]
 
     def _assistant(self, entry: Entry) -> list[bytes]:
         parts: list[bytes] = []

@@ -47,7 +47,7 @@ from lorimer.models.rendering import (
     has_media,
     joined_text,
     not_shown,
-    note_text,
+    told_text,
     wire_id,
     wire_name,
 )
@@ -123,12 +123,12 @@ class OpenAIChat(WireModel):
         match entry.kind:
             case Kind.USER:
                 return [_user(_content(entry.parts))]
-            case Kind.NOTE:
-                return [_user(note_text(joined_text(entry.parts)))]
             case Kind.ASSISTANT:
                 return [self._assistant(entry)]
             case Kind.TOOL_RESULT:
                 return self._results(entry)
+            case _:
+                return [_user(told_text(entry))]
 
     def _assistant(self, entry: Entry) -> bytes:
         message: dict[str, Any] = {"role": "assistant"}

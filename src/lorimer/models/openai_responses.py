@@ -50,7 +50,7 @@ from lorimer.models.rendering import (
     has_media,
     joined_text,
     not_shown,
-    note_text,
+    told_text,
     wire_id,
     wire_name,
 )
@@ -123,8 +123,6 @@ class OpenAIResponses(WireModel):
         match entry.kind:
             case Kind.USER:
                 return [_message("user", _content(entry.parts))]
-            case Kind.NOTE:
-                return [self._user_text(note_text(joined_text(entry.parts)))]
             case Kind.ASSISTANT:
                 return self._assistant(entry)
             case Kind.TOOL_RESULT:
@@ -140,6 +138,8 @@ class OpenAIResponses(WireModel):
                     )
                     for result in entry.results
                 ]
+            case _:
+                return [self._user_text(told_text(entry))]
 
     def _assistant(self, entry: Entry) -> list[bytes]:
         items: list[bytes] = []

@@ -155,13 +155,15 @@ class Prefix:
 @dataclass(frozen=True, slots=True)
 class Request:
     """One request: `fragments[i]` is the frozen rendering of `entries[i]`. `tap` is called with
-    the exact bytes of the prompt before they are sent; what it raises stops the request."""
+    the exact bytes of the prompt before they are sent; what it raises stops the request.
+    `transient`: so many of the last entries are in this request only."""
 
     prefix: Prefix
     entries: Sequence[Entry]
     fragments: Sequence[bytes]
     settings: Settings
     tap: Callable[[bytes], None] | None = None
+    transient: int = 0
 
 
 class Model(Protocol):

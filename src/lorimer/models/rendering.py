@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 from lorimer.core.canonical import canonical_json
-from lorimer.core.messages import FilePart, ImagePart, TextPart
+from lorimer.core.messages import Entry, FilePart, ImagePart, Kind, TextPart
 from lorimer.core.specs import ToolSpec
 from lorimer.models.rawjson import is_object
 
@@ -29,6 +29,13 @@ _BAD_NAME = re.compile(r"[^a-zA-Z0-9_-]")
 def note_text(text: str) -> str:
     """A note of the harness, marked as one; `text` cannot close the mark."""
     return f"<note>{_CLOSING_NOTE.sub('&lt;', text)}</note>"
+
+
+def told_text(entry: Entry) -> str:
+    """What the harness tells the model by an entry that is no message of anybody: a note is marked
+    here, the other kinds bring their own tags."""
+    text = joined_text(entry.parts)
+    return note_text(text) if entry.kind is Kind.NOTE else text
 
 
 def arguments_json(raw: str) -> str:

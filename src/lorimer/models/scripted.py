@@ -132,8 +132,9 @@ class ScriptedModel:
         if request.tap is not None:
             request.tap(b"".join((request.prefix.rendered, *request.fragments)))
         request = Request(
-            request.prefix, _Seen(request.entries), _Seen(request.fragments), request.settings
-        )
+            request.prefix, _Seen(request.entries), _Seen(request.fragments), request.settings,
+            transient=request.transient,
+        )  # fmt: skip
         self.requests.append(request)
         if self._given >= len(self._items):
             raise self._exhausted(request)

@@ -200,7 +200,7 @@ class WireModel(ABC):
         """A whole assistant message."""
 
     def _between(self, before: Kind, now: Kind) -> bytes:
-        if now in (Kind.USER, Kind.NOTE) and before is not Kind.ASSISTANT:
+        if now not in (Kind.ASSISTANT, Kind.TOOL_RESULT) and before is not Kind.ASSISTANT:
             return self._assistant_text(NO_REPLY)
         if now is Kind.ASSISTANT and before is Kind.ASSISTANT:
             return self._user_text(NO_MESSAGE)

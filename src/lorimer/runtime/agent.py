@@ -245,10 +245,7 @@ class Agent:
     @staticmethod
     def specs_from(stored: Sequence[Mapping[str, Any]]) -> list[ToolSpec]:
         """The tool list of a stored session, as the model was told it."""
-        return [
-            ToolSpec(s["name"], s["description"], s["input_schema"], tuple(s["examples"]))
-            for s in stored
-        ]
+        return [ToolSpec.from_json(record) for record in stored]
 
     async def __aenter__(self) -> Self:
         return self

@@ -16,12 +16,12 @@ from lorimer.context.auditor.expected import (
     is_miss,
 )
 from lorimer.core.errors import ConfigError
-from lorimer.core.messages import Entry
+from lorimer.core.messages import Entry, Kind
 from lorimer.core.usage import Usage
 from lorimer.core.watch import Warned
 from lorimer.models.protocol import Model, Request
 
-ANNOUNCING = ("compaction", "rebase")
+ANNOUNCING = frozenset({Kind.COMPACTION, Kind.REBASE})
 """Kinds of entries after which the prefix may be another one."""
 _NOT_SEEN = (
     "{name} does not show the bytes of its requests: nothing is known of its prompt cache, and "
@@ -53,7 +53,6 @@ class CacheWatch:
         self._remark = remark
         self._auditor = Auditor(strict=strict, redact=redact)
         self._saved = 0  # leading segments that the store has
-        self._seen = 0  # entries that were looked through for announcements
         self._pending: Finding | None = None
         self._before: Measured | None = None
         self._before_model = ""
@@ -71,18 +70,22 @@ class CacheWatch:
         cache of its own: its chain begins anew."""
         links: list[Link] = []
         wire = ""
+        announced = ""
         for entry in entries:
+            if entry.kind in ANNOUNCING:
+                announced = str(entry.kind)
             record = entry.meta.get("cache")
             if not isinstance(record, Mapping) or "from" not in record:
                 continue
             links[int(record["from"]) :] = map(Link.from_json, record["segments"])
-            wire = str(record["wire"])
+            wire, announced = str(record["wire"]), ""
             self._before_model = str(entry.meta.get("model", ""))
             usage = entry.meta.get("usage") or {}
             self._before = Measured(
                 int(usage.get("input_tokens", 0)), int(record["bytes"]), entry.at.timestamp()
             )
-        self._seen = len(entries)
+        if announced:
+            self._auditor.expect_break(announced)
         if wire and self._before_model == self._model.name:
             self._auditor.load(wire, links)
             self._saved = len(links)
@@ -91,19 +94,31 @@ class CacheWatch:
 
     def watched(self, request: Request) -> Request:
         """`request`, to be checked when its bytes are about to be sent."""
-        entries = request.entries
-        for at in range(self._seen, len(entries)):
-            if str(entries[at].kind) in ANNOUNCING:
-                self._auditor.expect_break(str(entries[at].kind))
-        self._seen = len(entries)
         self._sent = False
-        return replace(request, tap=self._check)
+        messages = request.transient
+        return replace(request, tap=lambda body: self._check(body, messages))
 
-    def _check(self, body: bytes) -> None:
+    def aside(self, request: Request) -> Request:
+        """`request`, which rides the prefix and is no part of the conversation; what it shares with
+        the request before it is checked, and nothing of it is kept."""
+
+        def check(body: bytes) -> None:
+            wire = self._model.profile.wire
+            try:
+                finding = self._auditor.check(wire, body, keep=False)
+            except Unreadable as fault:
+                self._once(f"The prompt cache is not audited: {fault}")
+                return
+            if finding.broken and not finding.announced:
+                self._remark("cache.break", f"a request beside the conversation: {finding.words()}")
+
+        return replace(request, tap=check)
+
+    def _check(self, body: bytes, transient: int = 0) -> None:
         self._sent = True
         wire = self._model.profile.wire
         try:
-            finding = self._auditor.check(wire, body)
+            finding = self._auditor.check(wire, body, transient=transient)
         except CacheBreak as fault:
             self._remark("cache.refused", fault.finding.words())
             raise

@@ -79,6 +79,10 @@ async def run_loop(session: Session, run: Run, limits: Limits) -> str:
             return stop
         if session.cancel_requested:
             return session.cancel_requested
+        await session.prepare()
+        run.usage += session.take_side_usage()
+        if session.cancel_requested:
+            return session.cancel_requested
         run.steps += 1
         reply = await _ask(session, limits, run)
         if reply is None:
@@ -133,7 +137,7 @@ async def _ask(session: Session, limits: Limits, run: Run) -> Reply | None:
 
     events = stream_with_retry(
         session.model,
-        session.cache.watched(session.trajectory.request(session.settings)),
+        session.cache.watched(session.trajectory.request(session.settings, session.tail)),
         attempts=limits.request_attempts,
         deadline_s=limits.request_deadline_s,
         on_retry=on_retry,

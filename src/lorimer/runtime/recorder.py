@@ -14,7 +14,7 @@ from lorimer.core.errors import StoreError
 from lorimer.core.messages import Entry, Kind, ResultPart, TextPart
 from lorimer.core.watch import Warned
 from lorimer.models.protocol import Model
-from lorimer.runtime.cache_watch import CacheWatch
+from lorimer.runtime.cache_watch import ANNOUNCING, CacheWatch
 from lorimer.runtime.conversation import SessionConversation
 from lorimer.runtime.reply import Reply, make_call_id, with_ids
 from lorimer.store.protocol import (
@@ -199,6 +199,17 @@ class Recorder:
     def _add(self, entry: Entry, rendering: bytes) -> None:
         self.trajectory.add(entry, rendering)
         self.conversation.feed(entry)
+        if entry.kind in ANNOUNCING:
+            self.cache.expect_break(str(entry.kind))
+
+    async def record(self, entry: Entry, actor: str = "lorimer") -> Entry:
+        """Append `entry` (its number is given here); on disk on return."""
+        await self._append(entry, actor, before=self._taken_remarks())
+        return self.trajectory.entries[-1]
+
+    def remark(self, action: str, why: str) -> None:
+        """A line of the audit, written with the next entry."""
+        self._remarks.append(Remark(self._id, "lorimer", action, why))
 
     def _now(self) -> datetime:
         return self.agent.clock.now()

@@ -25,7 +25,8 @@ from lorimer.runtime.conversation import SessionConversation
 from lorimer.runtime.foresight import Foresight
 from lorimer.runtime.loop import Run, finish, run_loop
 from lorimer.runtime.message import Message, message_parts
-from lorimer.runtime.recorder import Recorder, was_left
+from lorimer.runtime.recorder import was_left
+from lorimer.runtime.requests import Requests
 from lorimer.runtime.results import CallReport, RunResult
 from lorimer.runtime.surroundings import surroundings_of
 from lorimer.store.protocol import (
@@ -47,12 +48,11 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class Session(Recorder):
+class Session(Requests):
     """Made by `Agent.session()`. Use as `async with`, or call `close()` at the end."""
 
     def __init__(self, agent: Agent, session_id: str | None, *, wait_s: float | None) -> None:
         super().__init__(agent, session_id or new_id("s", agent.clock))
-        self.settings = agent.settings
         self.watch: Callable[[Any], None] | None = agent.watch
         self.cancel_requested = ""
         self.foresight: Foresight | None = None
@@ -136,9 +136,7 @@ class Session(Recorder):
             wire=self.model.profile.wire,
             system=system,
             tools=[
-                {"name": s.name, "description": s.description, "input_schema": s.input_schema,
-                 "examples": list(s.examples)}
-                for s in specs
+                spec.to_json() for spec in specs
             ],
             prefix=prefix.rendered,
             meta={
@@ -201,9 +199,7 @@ class Session(Recorder):
             strict=agent.strict_cache,
             redact=agent.secrets.redact,
             tell=self.tell,
-            remark=lambda action, why: self._remarks.append(
-                Remark(self._id, "lorimer", action, why)
-            ),
+            remark=self.remark,
         )
         self._used_ids.update(call.id for call in calls)
         around = surroundings_of(
@@ -215,6 +211,7 @@ class Session(Recorder):
         for fault in load_rules(around):
             self.tell(Warned(fault))
         self.dispatcher = Dispatcher(around)
+        self.preparations = []
 
     async def close(self) -> None:
         """Stop what runs, end the worker processes, free the session. Idempotent.
@@ -293,6 +290,23 @@ class Session(Recorder):
             return await run_loop(self, run, self.agent.limits)
 
         return await self._run(work, watch)
+
+    async def rebase(self, reason: str = "rebase") -> None:
+        """Take up the agent's present system prompt and tools as the prefix from here on. The
+        prompt cache begins anew.
+
+        Raises:
+            SessionBusy: while a run is going on. InvalidRequest: when calls are open.
+        """
+        if self._running:
+            raise SessionBusy(f"Session {self._id} is answering.", next="Rebase between runs.")
+        await self.open()
+        meta = {
+            "reason": reason,
+            "system": self.agent.system,
+            "tools": [spec.to_json() for spec in self.agent.registry.specs()],
+        }
+        await self.record(Entry(Kind.REBASE, (), self._now(), meta=meta), self.agent.principal.id)
 
     def expect_break(self, reason: str) -> None:
         """Announce that the next request may break the prompt cache, e.g. for a rebase. Without it

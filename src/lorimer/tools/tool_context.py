@@ -120,6 +120,8 @@ class ToolContext:
             only for tools that declare `calls_tools`.
         without_secrets: makes a stream that takes secrets out of output which the tool itself
             writes to disk; what it returns is looked at anyway.
+        past: gives the calls of the named tools that this session has ended, oldest first, from the
+            journal: what a tool needs to know of its own state after a restart.
     """
 
     session: str
@@ -138,6 +140,7 @@ class ToolContext:
     call_tool: CallTool | None = None
     touches: CallEffects | None = None
     without_secrets: Callable[[], ByteStream] | None = None
+    past: Past | None = None
 
     @contextmanager
     def effect(self) -> Iterator[None]:
@@ -159,6 +162,22 @@ class ToolContext:
         self.mark = mark
         if self.on_mark is not None:
             self.on_mark(mark)
+
+
+@dataclass(frozen=True, slots=True)
+class PastCall:
+    """A call that has ended. `arguments` are those it was run with; `entry_seq` is the number of
+    the answer that made it; `result` what the model was told, as text."""
+
+    id: str
+    tool: str
+    arguments: Mapping[str, Any]
+    outcome: Outcome
+    entry_seq: int
+    result: str
+
+
+Past = Callable[..., Sequence[PastCall]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -102,6 +102,8 @@ class LocalModel:
                 text = self._wrapper.wrap("assistant", _as_written(entry))
             case Kind.TOOL_RESULT:
                 text = self._wrapper.wrap("user", _results(entry))
+            case _:
+                text = self._wrapper.wrap("user", _readable(entry))
         return text.encode("utf-8", "surrogatepass")
 
     async def tokenize(self, text: str) -> tuple[int, ...]:

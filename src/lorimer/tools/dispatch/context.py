@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import threading
 from collections.abc import Callable
 
@@ -9,6 +10,7 @@ from lorimer.core.secrets import SecretPort, TextStream
 from lorimer.core.watch import CallOutput
 from lorimer.tools.dispatch.state import CallState, Surroundings
 from lorimer.tools.tool import CallTool, ToolContext
+from lorimer.tools.tool_context import PastCall
 
 
 def make_context(state: CallState, around: Surroundings) -> ToolContext:
@@ -31,7 +33,21 @@ def make_context(state: CallState, around: Surroundings) -> ToolContext:
         without_secrets=None if around.secrets is None else around.secrets.byte_stream,
         call_tool=_inner(state, around),
         touches=None if state.facts is None else state.facts.touches,
+        past=functools.partial(past_calls, around),
     )
+
+
+def past_calls(around: Surroundings, *tools: str) -> list[PastCall]:
+    """The ended calls of `tools` in this session, in the order they were made."""
+    found = []
+    for call in around.store.calls(around.session):
+        if call.tool in tools and call.outcome is not None and call.result is not None:
+            arguments = call.value if isinstance(call.value, dict) else {}
+            text = "".join(part.get("text", "") for part in call.result["content"])
+            found.append(
+                PastCall(call.id, call.tool, arguments, call.outcome, call.entry_seq, text)
+            )
+    return found
 
 
 def _inner(state: CallState, around: Surroundings) -> CallTool | None:
