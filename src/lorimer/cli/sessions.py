@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,6 +15,7 @@ from lorimer.cli.run import StorePath
 from lorimer.core.errors import UsageFault
 
 if TYPE_CHECKING:
+    from lorimer.core.messages import Entry
     from lorimer.store.sqlite import SqliteStore
 
 app = typer.Typer(no_args_is_help=True, help="List, show and export recorded sessions.")
@@ -100,6 +102,8 @@ def show_session(
         )
         for entry, _ in opened.entries(session_id, record.wire):
             print(f"\n[{entry.seq}] {entry.kind} · {entry.at.astimezone():%H:%M:%S}")
+            for line in _of_the_record(entry):
+                print(cut(line))
             for part in entry.parts:
                 match part:
                     case TextPart(text):
@@ -131,16 +135,28 @@ def export(
         Path | None, typer.Option("--output", "-o", help="A file; default: stdout.")
     ] = None,
     store: StorePath = None,
+    sent: Annotated[
+        bool,
+        typer.Option("--sent", help="Messages as the next request has them, after compactions."),
+    ] = False,
 ) -> None:
-    """Export a session: as JSON Lines (session, entries, calls, audit), or as provider messages."""
+    """Export a session: as JSON Lines (session, entries, calls, audit), or as provider messages.
+
+    Messages are everything that was said, also what a compaction left out of later requests; with
+    --sent they are what the model would be sent now.
+    """
     from lorimer.cli.execute import existing_store
 
     if form not in ("jsonl", "openai", "anthropic"):
         raise UsageFault(f"There is no form {form!r}.", next="Use jsonl, openai or anthropic.")
+    if sent and form == "jsonl":
+        raise UsageFault("--sent is for messages.", next="Add --as openai or --as anthropic.")
     opened = existing_store(store)
     try:
         lines = (
-            _lines(opened, session_id) if form == "jsonl" else _messages(opened, session_id, form)
+            _lines(opened, session_id)
+            if form == "jsonl"
+            else _messages(opened, session_id, form, sent=sent)
         )
         if output is None:
             for line in lines:
@@ -183,10 +199,29 @@ def _lines(store: SqliteStore, session_id: str) -> Iterator[str]:
         yield to_text({"type": "audit", **asdict(line)})
 
 
-def _messages(store: SqliteStore, session_id: str, form: str) -> Iterator[str]:
+def _of_the_record(entry: Entry) -> Iterator[str]:
+    """What an entry that is no message changed."""
+    from lorimer.context.view import Span
+    from lorimer.core.messages import Kind
+
+    if entry.kind is Kind.REBASE:
+        yield f"the prefix is another one from here on: {entry.meta.get('reason', '')}"
+    elif entry.kind is Kind.COMPACTION:
+        for record in entry.meta.get("spans", ()):
+            span = Span.from_json(record)
+            yield f"entries {span.first} to {span.last} are sent as:"
+            for one in span.entries:
+                texts = [one.text] if one.text else [r.name for r in one.results]
+                yield f"  {one.kind}: {' '.join(texts)}"
+
+
+def _messages(store: SqliteStore, session_id: str, form: str, *, sent: bool) -> Iterator[str]:
+    from lorimer.context.trajectory import Trajectory
+    from lorimer.core.messages import Kind
     from lorimer.models.anthropic import Anthropic
     from lorimer.models.openai_chat import OpenAIChat
     from lorimer.models.profiles import profile_for
+    from lorimer.models.protocol import Prefix
 
     record = store.session(session_id)
     model: Any = (
@@ -194,12 +229,12 @@ def _messages(store: SqliteStore, session_id: str, form: str) -> Iterator[str]:
         if form == "openai"
         else Anthropic("export", profile_for("anthropic"))
     )
-    earlier: list[Any] = []
-    parts = []
+    trajectory = Trajectory(model, Prefix(record.system, (), b""))
     for entry, _ in store.entries(session_id, record.wire):
-        parts.append(model.render_entry(entry, earlier).decode("utf-8"))
-        earlier.append(entry)
+        if sent or entry.kind not in (Kind.COMPACTION, Kind.REBASE):
+            trajectory.load([(replace(entry, seq=trajectory.next_seq), None)])
+    parts = [fragment.decode("utf-8") for fragment in trajectory.fragments]
     body = json.loads("[" + ",".join(p for p in parts if p) + "]")
     if form == "openai":
-        body.insert(0, {"role": "system", "content": record.system})
+        body.insert(0, {"role": "system", "content": trajectory.prefix.system})
     yield json.dumps(body, ensure_ascii=False, indent=2)
