@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.folders import open_to_all
 from lorimer.safety.injection import trust_folder
 from lorimer.safety.injection.trust_folder import FolderTrust, FolderTrustError, steering_files
 
@@ -209,8 +210,7 @@ def test_a_file_of_another_user_is_told_and_not_trusted(tmp_path: Path) -> None:
     file = tmp_path / "AGENTS.md"
     file.write_text("x")
     file.chmod(0)
-    for folder in (tmp_path, *tmp_path.parents[:3]):
-        folder.chmod(0o755)
+    open_to_all(tmp_path)
     code = (
         "import os, sys; os.setgroups([]); os.setgid(65534); os.setuid(65534)\n"
         "from pathlib import Path\n"

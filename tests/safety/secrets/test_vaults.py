@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from harness.folders import open_to_all
 from lorimer.core.errors import ConfigError, UsageFault
 from lorimer.safety.secrets import MemoryVault, UnknownSecret, Vault, VaultError
 from lorimer.safety.secrets.sealing import PASSPHRASE
@@ -356,8 +357,7 @@ def test_a_locked_or_emptied_keyring_is_said(
 @pytest.mark.skipif(os.geteuid() != 0, reason="it becomes another user")
 def test_another_user_can_read_neither_file(tmp_path: Path) -> None:
     stored(tmp_path).set("a", "tok-12345678")
-    for folder in [tmp_path, *tmp_path.parents][:3]:
-        folder.chmod(0o755)
+    open_to_all(tmp_path)
     code = f"import os; print(os.listdir({str(tmp_path / 'secrets')!r}))"
     done = subprocess.run(
         [sys.executable, "-I", "-c", f"import os; os.setgid(65534); os.setuid(65534); {code}"],
@@ -399,8 +399,7 @@ else:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="it becomes another user; else the others show it")
 def test_it_is_the_same_for_a_normal_user(tmp_path: Path) -> None:
-    for folder in [tmp_path, *tmp_path.parents][:3]:
-        folder.chmod(0o755)
+    open_to_all(tmp_path)
     (tmp_path / "theirs").mkdir()
     os.chown(tmp_path / "theirs", 65534, 65534)
     done = subprocess.run(
