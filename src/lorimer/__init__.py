@@ -9,6 +9,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from lorimer.context.answers.records import AnswerSettings
+    from lorimer.context.compaction.options import Compaction
+    from lorimer.context.events import Event
+    from lorimer.context.prefix.parts import PromptPart, Stability
+    from lorimer.context.skills.sources import SkillSources
+    from lorimer.context.status.settings import StatusBar
     from lorimer.core.calls import Effects, Idempotency, Outcome, Refusal
     from lorimer.core.decisions import Approval, ApprovalRequest, Decision, Policy
     from lorimer.core.errors import LorimerError
@@ -19,6 +25,7 @@ if TYPE_CHECKING:
     from lorimer.runtime.loop import Limits
     from lorimer.runtime.results import RunResult
     from lorimer.runtime.session import Session
+    from lorimer.runtime.subagents.settings import SubagentSettings
     from lorimer.store import open_store
     from lorimer.tools.function import tool
     from lorimer.tools.tool import (
@@ -38,12 +45,15 @@ __version__ = "0.1.0"
 
 _FROM = {
     "Agent": "lorimer.runtime.agent",
+    "AnswerSettings": "lorimer.context.answers.records",
     "Approval": "lorimer.core.decisions",
     "ApprovalRequest": "lorimer.core.decisions",
     "Budget": "lorimer.tools.tool",
+    "Compaction": "lorimer.context.compaction.options",
     "Decision": "lorimer.core.decisions",
     "Description": "lorimer.tools.tool",
     "Effects": "lorimer.core.calls",
+    "Event": "lorimer.context.events",
     "FilePart": "lorimer.core.messages",
     "Finding": "lorimer.tools.tool",
     "Idempotency": "lorimer.core.calls",
@@ -57,10 +67,15 @@ _FROM = {
     "Outcome": "lorimer.core.calls",
     "Policy": "lorimer.core.decisions",
     "Principal": "lorimer.tools.tool",
+    "PromptPart": "lorimer.context.prefix.parts",
     "Refusal": "lorimer.core.calls",
     "RunResult": "lorimer.runtime.results",
     "Session": "lorimer.runtime.session",
     "Settings": "lorimer.models.protocol",
+    "SkillSources": "lorimer.context.skills.sources",
+    "Stability": "lorimer.context.prefix.parts",
+    "StatusBar": "lorimer.context.status.settings",
+    "SubagentSettings": "lorimer.runtime.subagents.settings",
     "TextPart": "lorimer.core.messages",
     "Tool": "lorimer.tools.tool",
     "ToolContext": "lorimer.tools.tool",
@@ -74,12 +89,15 @@ _FROM = {
 __all__ = [
     "NOT_FOUND",
     "Agent",
+    "AnswerSettings",
     "Approval",
     "ApprovalRequest",
     "Budget",
+    "Compaction",
     "Decision",
     "Description",
     "Effects",
+    "Event",
     "FilePart",
     "Finding",
     "Idempotency",
@@ -92,10 +110,15 @@ __all__ = [
     "Outcome",
     "Policy",
     "Principal",
+    "PromptPart",
     "Refusal",
     "RunResult",
     "Session",
     "Settings",
+    "SkillSources",
+    "Stability",
+    "StatusBar",
+    "SubagentSettings",
     "TextPart",
     "Tool",
     "ToolContext",

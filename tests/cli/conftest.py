@@ -57,6 +57,7 @@ def cli(tmp_path: Path) -> Cli:
     folder.mkdir()
     environ = {k: v for k, v in os.environ.items() if not k.endswith("_API_KEY")}
     environ |= {"LORIMER_HOME": str(home), "LORIMER_API_KEY": KEY, "NO_COLOR": "1"}
+    environ["HOME"] = str(home)  # no skills and agents but those of the test
     environ |= {"OLLAMA_HOST": "http://127.0.0.1:9", "COLUMNS": "80"}
     return Cli(home, folder, environ)
 

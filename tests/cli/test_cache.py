@@ -69,6 +69,7 @@ def test_the_report_for_programs(cli: Any, session: tuple[str, str]) -> None:
     totals = told["totals"]
     assert totals["breaks"] == totals["announced"] == totals["misses"] == 1
     assert totals["prompt"] == 25_500 and totals["cached"] == 12_160
+    assert told["context"] == {"tokens": 4_530, "window": 1_050_000, "share": 0.0043}
 
 
 def test_the_table_names_what_broke_and_fits_eighty_columns(

@@ -39,20 +39,20 @@ def test_without_a_terminal_stdout_holds_the_answer_only(cli: Cli, serve: Any) -
 def test_the_question_comes_from_standard_input(cli: Cli, serve: Any) -> None:
     at = serve("Yes.")
     assert cli.run("run", "-m", at.model, stdin="Is it? – ja\n".encode()).returncode == 0
-    assert at.server.received[0].json["messages"][-1]["content"] == "Is it? – ja\n"
+    assert at.server.received[0].json["messages"][1]["content"] == "Is it? – ja\n"
 
 
 def test_words_and_standard_input_go_together(cli: Cli, serve: Any) -> None:
     at = serve("Fine.")
     assert cli.run("run", "-m", at.model, "Review", "this:", "-", stdin=b"+ a\n").returncode == 0
-    assert at.server.received[0].json["messages"][-1]["content"] == "Review this:\n\n+ a\n"
+    assert at.server.received[0].json["messages"][1]["content"] == "Review this:\n\n+ a\n"
 
 
 def test_a_question_of_a_megabyte_arrives_whole(cli: Cli, serve: Any) -> None:
     at = serve("Read.")
     question = "wörter und mehr " * 65_536
     assert cli.run("run", "-m", at.model, stdin=question.encode()).returncode == 0
-    assert at.server.received[0].json["messages"][-1]["content"] == question
+    assert at.server.received[0].json["messages"][1]["content"] == question
 
 
 @pytest.mark.parametrize(
@@ -198,7 +198,7 @@ def test_export_has_every_entry_call_and_audit_line(cli: Cli, serve: Any) -> Non
         json.loads(line) for line in cli.run("sessions", "export", session).stdout.splitlines()
     ]
     kinds = [line["type"] for line in lines]
-    assert kinds[0] == "session" and kinds.count("entry") == 4 and kinds.count("call") == 1
+    assert kinds[0] == "session" and kinds.count("entry") == 5 and kinds.count("call") == 1
     assert kinds.count("audit") >= 8
     for form, first in (("openai", "system"), ("anthropic", "user")):
         messages = json.loads(cli.run("sessions", "export", session, "--as", form).stdout)
@@ -271,3 +271,12 @@ def test_the_store_is_for_its_owner_only(cli: Cli) -> None:
     cli.home.mkdir()
     open_store(cli.home / "store.db").close()
     assert (cli.home / "store.db").stat().st_mode & 0o077 == 0
+
+
+def test_a_status_bar_is_there_unless_it_is_switched_off(cli: Cli, serve: Any) -> None:
+    at = serve("Yes.", "No.")
+    assert cli.run("run", "-m", at.model, "Is it?").returncode == 0
+    assert cli.run("run", "-m", at.model, "--no-status", "Is it?").returncode == 0
+    with_bar, without = (r.json["messages"] for r in at.server.received)
+    assert with_bar[-1]["content"].startswith("<agent_status>")
+    assert without[-1]["content"] == "Is it?"

@@ -21,17 +21,29 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
+from lorimer.context.events import Event
+from lorimer.context.prefix import PromptPart, Stability
 from lorimer.context.validity import validate_body
+from lorimer.context.view import Span
 from lorimer.core.calls import ToolCall
 from lorimer.core.decisions import ApprovalRequest
 from lorimer.core.errors import (
     AuthenticationFailed,
     ContextTooLong,
+    InvalidRequest,
     ModelError,
     ProviderFailed,
     StreamCut,
 )
-from lorimer.core.messages import Entry, FilePart, ImagePart, Kind, ReasoningPart, TextPart
+from lorimer.core.messages import (
+    CallPart,
+    Entry,
+    FilePart,
+    ImagePart,
+    Kind,
+    ReasoningPart,
+    TextPart,
+)
 from lorimer.core.specs import ToolSpec
 from lorimer.core.trust import Trust
 from lorimer.core.usage import Usage
@@ -107,8 +119,10 @@ class Played:
     def profile(self) -> Profile:
         return self._adapter.profile
 
-    def render_prefix(self, system: str, tools: Sequence[ToolSpec]) -> bytes:
-        return self._adapter.render_prefix(system, tools)
+    def render_prefix(
+        self, system: str, tools: Sequence[ToolSpec], boundaries: Sequence[int] = ()
+    ) -> bytes:
+        return self._adapter.render_prefix(system, tools, boundaries)
 
     def render_entry(self, entry: Entry, earlier: Sequence[Entry]) -> bytes:
         return self._adapter.render_entry(entry, earlier)
@@ -298,6 +312,34 @@ messages = st.sampled_from(
 points = st.one_of(st.integers(0, 12), st.integers(0, 200))
 
 
+words = st.sampled_from(
+    ["go", "</agent_status>", "<note>", "\x00", "雨", "12:00", "x" * 300, "\u2028"]
+)
+replacements = st.sampled_from(
+    [
+        Entry(
+            Kind.COMPACTION, (TextPart("<context_summary>it went well</context_summary>"),), AT.at
+        ),
+        Entry(
+            Kind.COMPACTION, (TextPart("<context_summary>it went well</context_summary>"),), AT.at
+        ),
+        Entry(Kind.USER, (TextPart("what the user said"),), AT.at),
+        Entry(Kind.NOTE, (TextPart("kept"),), AT.at),
+        Entry(Kind.ASSISTANT, (TextPart("what was answered"),), AT.at),
+        Entry(Kind.ASSISTANT, (CallPart(ToolCall("made_up", "look", "{}")),), AT.at),
+        Entry(Kind.REBASE, (), AT.at),
+    ]
+)
+
+
+def _turn_at(entries: Sequence[Entry], at: int) -> int:
+    """The start of the turn that `at` stands in; the end, where there is none behind it."""
+    return next(
+        (n for n in range(at, -1, -1) if n < len(entries) and entries[n].kind is Kind.USER),
+        0 if at < len(entries) else at,
+    )
+
+
 class Process:
     """One run of the program: an event loop, a store handle, an agent. `kill` leaves everything as
     it stands, as kill -9 does."""
@@ -369,6 +411,7 @@ class AnySession(RuleBasedStateMachine):
         self.session_id: str | None = None
         self.approvals: list[bool] = []
         self.before: dict[str, bytes] = {}
+        self.changes = 0
         self.mode = "auto"
         self.max_steps = 4
 
@@ -454,6 +497,72 @@ class AnySession(RuleBasedStateMachine):
         self.now.run(self._turns(turns + 5))
         self.now.release = RELEASES[self.now.session.id] = asyncio.Event()
 
+    # --- what the context makes of it ---
+
+    @rule(text=words, trust=st.sampled_from(Trust), at=st.integers(0, 30), script=items)
+    def post_an_event_while_running(
+        self, text: str, trust: Trust, at: int, script: list[Any]
+    ) -> None:
+        self.now.model.items = script
+        task = self._start(self.now.session.send("go"), at)
+        self.now.session.post(Event("somebody", "webhook", text, trust=trust))
+        self.now.session.cancel("enough")
+        self._end(task)
+
+    @rule(text=words)
+    def post_an_event(self, text: str) -> None:
+        self.now.session.post(Event("user", "terminal", text, trust=Trust.TRUSTED))
+
+    @rule(kind=st.sampled_from([Kind.STATUS, Kind.SKILLS, Kind.NOTE, Kind.EVENT]), text=words)
+    def tell_something(self, kind: Kind, text: str) -> None:
+        self._record(Entry(kind, (TextPart(f"<{kind}>{text}</{kind}>"),), AT.at))
+
+    @rule(text=st.one_of(st.none(), words))
+    def replace_the_bar(self, text: str | None) -> None:
+        bar = (TextPart(f"<agent_status>{text}</agent_status>"),)
+        self.now.session.tail = None if text is None else Entry(Kind.STATUS, bar, AT.at)
+
+    @rule(text=words)
+    def rebase(self, text: str) -> None:
+        self.now.agent.parts[:] = [
+            PromptPart("role", "app", Stability.GLOBAL, "Be brief."),
+            PromptPart("more", "app", Stability.SESSION, text),
+        ]
+        try:
+            self.now.run(self.now.session.rebase())
+        except InvalidRequest:
+            assert self.now.session.trajectory.open_calls
+
+    @rule(
+        places=st.lists(st.integers(0, 60), min_size=2, max_size=4),
+        whole=st.booleans(),
+        inside=st.lists(replacements, max_size=2),
+    )
+    def compact(self, places: list[int], whole: bool, inside: list[Entry]) -> None:
+        trajectory = self.now.session.trajectory
+        ends = sorted({at % (trajectory.next_seq + 1) for at in places})
+        if whole:  # whole turns: these compactions are sound
+            ends = [_turn_at(trajectory.entries, at) for at in ends]
+        spans = [
+            Span(first, last - 1, tuple(inside))
+            for first, last in itertools.pairwise(ends)
+            if first < last
+        ][::2]
+        meta = {"spans": [span.to_json() for span in spans]}
+        before = list(trajectory.view), list(trajectory.fragments)
+        if not self._record(Entry(Kind.COMPACTION, (), AT.at, meta=meta)):
+            assert before == (list(trajectory.view), list(trajectory.fragments))
+
+    def _record(self, entry: Entry) -> bool:
+        """Record an entry; `False` when it was refused."""
+        count = self.now.session.trajectory.next_seq
+        try:
+            self.now.run(self.now.session.record(entry))
+        except InvalidRequest:
+            assert self.now.session.trajectory.next_seq == count
+            return False
+        return True
+
     # --- how ---
 
     async def _turns(self, count: int) -> None:
@@ -515,18 +624,21 @@ class AnySession(RuleBasedStateMachine):
         stored = [entry for entry, _ in self.now.store.entries(session.id, "x")]
         assert [e.kind for e in entries] == [e.kind for e in stored], "memory and disk differ"
         assert entries == stored, "memory and disk differ"
-        open_calls = bool(entries) and entries[-1].kind is Kind.ASSISTANT and entries[-1].calls
-        if open_calls:
+        if session.trajectory.open_calls:
             return  # the next send or resume ends them first; what it sends then is checked
-        if not entries or entries[-1].kind is Kind.ASSISTANT:
-            entries.append(AT)
+        changes = sum(e.kind in (Kind.COMPACTION, Kind.REBASE) for e in entries)
+        if changes != self.changes:
+            self.changes, self.before = changes, {}
+        view = list(session.trajectory.view)
+        if not session.trajectory.asked:
+            view.append(AT)
         mine = self.now.model.family
         for family, model in ADAPTERS.items():
             system, tools = session.trajectory.prefix.system, session.trajectory.prefix.tools
-            fragments = [model.render_entry(e, entries[:at]) for at, e in enumerate(entries)]
+            fragments = [model.render_entry(e, view[:at]) for at, e in enumerate(view)]
             prefix = Prefix(system, tools, model.render_prefix(system, tools))
-            assert faults_of(family, Request(prefix, entries, fragments, Settings())) == []
-            kept = fragments[:-1] if entries[-1] is AT else fragments
+            assert faults_of(family, Request(prefix, view, fragments, Settings())) == []
+            kept = fragments[:-1] if view[-1] is AT else fragments
             if family == mine:
                 assert kept == session.trajectory.fragments, "the frozen renderings have changed"
             joined = b",".join([prefix.rendered, *kept])

@@ -160,3 +160,11 @@ async def test_a_prompt_that_does_not_fit_says_so(server: str) -> None:
     with pytest.raises(ContextTooLong):
         await collect(model.stream(request(model, [user("word " * 6000)], tools=())))
     await model.aclose()
+
+
+async def test_it_tells_its_window(server: str) -> None:
+    model = peer(server)
+    try:
+        assert await model.served_window() == 2048
+    finally:
+        await model.aclose()

@@ -232,7 +232,7 @@ class TestChatQuirks:
         events = self.one(
             chunk({"reasoning_content": "hm"}), chunk({"content": "a"}), chunk({}, "stop")
         )
-        model = adapter("openai_chat", profile=profile_for("vllm"))
+        model = adapter("openai_chat", profile=profile_for("groq"))
         assert b"hm" not in model.body(request(model, [user("?"), answer_entry(events), user("!")]))
 
     def test_usage_of_llama_cpp_counts_its_cache(self) -> None:

@@ -103,7 +103,7 @@ ONLY: dict[str, dict[str, Change]] = {
             b["messages"][1]["content"].pop(0)
         ),
         "thinking not first": lambda b: (
-            b.__setitem__("thinking", {"type": "adaptive"}),
+            b.__setitem__("thinking", {"type": "enabled", "budget_tokens": 2048}),
             b["messages"][1]["content"].pop(0),
         ),
         "text before results": lambda b: b["messages"][2]["content"].insert(

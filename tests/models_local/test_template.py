@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from lorimer.models.local.gguf import ModelFacts
 from lorimer.models.local.template import CHATML, Wrapper, plain, segments, wrapper_of
+from lorimer.models.profiles import Profile
 
 FACTS = ModelFacts(
     path=Path("x.gguf"), fingerprint="", name="x", architecture="x", parameters=1,
@@ -76,3 +77,17 @@ def test_no_segment_holds_a_control_token_that_a_message_spelled(text: str) -> N
     for segment in segments(wrapper.harmless(text)):
         assert not any(token in segment for token in FACTS.control_tokens)
     assert plain(wrapper.harmless(text)) == text
+
+
+def test_models_that_wrap_otherwise_do_not_share_renderings() -> None:
+    """Else a session that changes its model would send the one's marks to the other, and text that
+    spells a control token of the other would be one."""
+    more = replace(FACTS, control_tokens=(*FACTS.control_tokens, "<|tool|>"))
+    facts = (FACTS, more, replace(FACTS, chat_template=HEADERS))
+    forms = [
+        Profile("local", "local", reasoning="drop", template=wrapper_of(one).form).rendering
+        for one in facts
+    ]
+    assert len(set(forms)) == 3
+    assert wrapper_of(FACTS).form == wrapper_of(replace(FACTS, name="another")).form
+    assert wrapper_of(more).wrap("user", "<|tool|>") != wrapper_of(FACTS).wrap("user", "<|tool|>")

@@ -37,11 +37,17 @@ class WireServer:
     Args:
         wire: which protocol.
         script: what is answered, in order; a function gets the request and gives the answer.
+        status_role: the role that its model takes inside a conversation for its operator's words.
     """
 
     def __init__(
-        self, wire: str, script: Sequence[Answer | Callable[[Received], Answer]] = ()
+        self,
+        wire: str,
+        script: Sequence[Answer | Callable[[Received], Answer]] = (),
+        *,
+        status_role: str = "",
     ) -> None:
+        self.status_role = status_role
         self.protocol: Protocol = PROTOCOLS[wire]
         self.script = list(script)
         self.received: list[Received] = []
@@ -80,7 +86,7 @@ class WireServer:
             return Fail(401, message=f"Incorrect API key provided: {key}", code=self._code("key"))
         if not self.protocol.accepts(request.path):
             return Fail(404, message=f"Unknown URL {request.path}")
-        faults = validate_body(self.protocol.name, request.body)
+        faults = validate_body(self.protocol.name, request.body, status_role=self.status_role)
         if faults:
             self.faults += faults
             return Fail(400, message="; ".join(faults))

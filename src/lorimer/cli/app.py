@@ -8,10 +8,12 @@ import sys
 import typer
 
 from lorimer.cli import (
+    agents,
     approvals,
     audit,
     cache,
     chat,
+    compact,
     guarantees,
     models,
     policy,
@@ -21,6 +23,7 @@ from lorimer.cli import (
     sandbox,
     secrets,
     sessions,
+    skills,
     tools,
     trust,
 )
@@ -41,9 +44,12 @@ app.command("chat")(chat.chat)
 app.command("resume")(resume.resume)
 app.add_typer(sessions.app, name="sessions")
 app.add_typer(tools.app, name="tools")
+app.add_typer(skills.app, name="skills")
+app.add_typer(agents.app, name="agents")
 app.add_typer(models.app, name="models")
 app.add_typer(prompt.app, name="prompt")
 app.add_typer(cache.app, name="cache")
+app.command("compact")(compact.compact)
 app.add_typer(policy.app, name="policy")
 app.add_typer(audit.app, name="audit")
 app.add_typer(approvals.app, name="approvals")

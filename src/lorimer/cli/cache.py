@@ -14,6 +14,7 @@ import typer
 from lorimer.cli.run import StorePath
 
 if TYPE_CHECKING:
+    from lorimer.runtime.tokens import Fill
     from lorimer.store.sqlite import SqliteStore
 
 app = typer.Typer(no_args_is_help=True, help="Show what the prompt cache did in a session.")
@@ -90,6 +91,7 @@ def report(
     try:
         model = opened.session(session_id).model
         rows = rows_of(opened, session_id)
+        fill = last_fill(opened, session_id)
     finally:
         opened.close()
     totals = totals_of(rows)
@@ -102,7 +104,8 @@ def report(
             json.dumps(
                 {
                     "session": session_id, "model": model, "requests": [asdict(r) for r in rows],
-                    "totals": totals, "plot": None if plot is None else str(plot),
+                    "totals": totals, "context": None if fill is None else asdict(fill),
+                    "plot": None if plot is None else str(plot),
                 },
                 ensure_ascii=False,
             )
@@ -112,6 +115,8 @@ def report(
         print(f"Session {session_id} has no answered request yet.")
         return
     _print(session_id, model, rows, totals)
+    if fill is not None:
+        print(f"\nThe context holds {fill.words()}.")
     if plot is not None:
         print(f"\nDrawn into {plot}")
 
@@ -150,6 +155,17 @@ def rows_of(store: SqliteStore, session_id: str) -> list[RequestRow]:
             )
         )
     return rows
+
+
+def last_fill(store: SqliteStore, session_id: str) -> Fill | None:
+    """How full the context is after the last answered request of a session; after a compaction
+    that no request followed yet, how full it was before."""
+    from lorimer.runtime.tokens import Fill
+
+    fill = None
+    for entry, _ in store.entries(session_id, ""):
+        fill = Fill.after(entry.meta) or fill
+    return fill
 
 
 def totals_of(rows: Sequence[RequestRow]) -> dict[str, Any]:

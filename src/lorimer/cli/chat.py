@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections import deque
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from lorimer.cli.run import (
+    CheckAnswers,
+    FillAnswers,
     Folder,
     MaxCost,
     MaxSteps,
@@ -15,15 +18,22 @@ from lorimer.cli.run import (
     Mode,
     Model,
     PolicyFiles,
+    ProjectRules,
     Reviewer,
     Sidecar,
+    Skills,
+    Status,
     StorePath,
     StrictCache,
     Tools,
     Unsandboxed,
     Wait,
     Yes,
+    answers_wanted,
     make_limits,
+    rules_wanted,
+    skills_wanted,
+    wants_status,
 )
 from lorimer.core.errors import LorimerError, UsageFault
 
@@ -34,7 +44,8 @@ if TYPE_CHECKING:
 _HELP = """\
 Enter sends · Alt-Enter (or Esc, Enter) starts a new line · Ctrl-C stops an answer · Ctrl-D leaves
 /tools    the tools of this session        /session  its id
-/resume   go on with an interrupted answer /help     this text        /exit  leave"""
+/resume   go on with an interrupted answer /help     this text        /exit  leave
+/status   the status bar as the model would see it now"""
 
 
 def chat(
@@ -55,7 +66,12 @@ def chat(
     sidecar: Sidecar = None,
     reviewer: Reviewer = None,
     strict_cache: StrictCache = False,
+    status: Status = None,
     wait: Wait = False,
+    project_rules: ProjectRules = None,
+    check_answers: CheckAnswers = False,
+    fill_answers: FillAnswers = False,
+    skills: Skills = None,
 ) -> int:
     """Talk with the model in this terminal; it may use tools in the folder.
 
@@ -94,8 +110,11 @@ def chat(
                     chosen, chosen_tools, mode=mode, store=store, workspace=folder,
                     approver=TerminalApprover(screen), watch=screen,
                     limits=make_limits(max_steps, max_cost, max_time), secrets=StoredVault(),
-                    policy_files=policy or (), strict_cache=strict_cache, meta=kept(tools),
-                    **more,
+                    policy_files=policy or (), strict_cache=strict_cache,
+                    status=wants_status(chosen, status), meta=kept(tools),
+                    project_rules=rules_wanted(chosen, project_rules),
+                    answers=answers_wanted(check_answers, fill_answers),
+                    skills=skills_wanted(chosen, skills, tools=tools, begun=own), **more,
                 )  # fmt: skip
                 waits = None if wait else 1.0
                 async with agent, agent.session(session_id, wait_s=waits) as session:
@@ -111,15 +130,22 @@ def chat(
 
 async def _converse(session: Session, screen: Screen) -> None:
     from lorimer.cli.execute import show, with_signals
+    from lorimer.cli.typed_ahead import is_command, next_messages, typed_ahead
 
     prompt = _prompt()
+    waiting: deque[str] = deque()
     while True:
-        try:
-            text = (await prompt.prompt_async("> ", handle_sigint=False)).strip()
-        except KeyboardInterrupt:
-            continue
-        except EOFError:
-            return
+        if waiting:
+            texts = next_messages(waiting)
+            screen.line(f"Typed meanwhile, taken now: {len(texts)} of {len(texts) + len(waiting)}.")
+        else:
+            try:
+                texts = [(await prompt.prompt_async("> ", handle_sigint=False)).strip()]
+            except KeyboardInterrupt:
+                continue
+            except EOFError:
+                return
+        text = texts[0]
         if not text:
             continue
         send: Any = None
@@ -130,6 +156,10 @@ async def _converse(session: Session, screen: Screen) -> None:
                 screen.line(_HELP)
             case "/session":
                 screen.line(session.id)
+            case "/status":
+                await session.open()
+                bar = session.status
+                screen.line("There is none: --no-status." if bar is None else bar.now())
             case "/tools":
                 for one in session.agent.registry:
                     screen.line(
@@ -137,12 +167,12 @@ async def _converse(session: Session, screen: Screen) -> None:
                     )
             case "/resume":
                 send = session.resume
-            case _ if text.startswith("/") and " " not in text and "/" not in text[1:]:
+            case _ if is_command(text):
                 screen.line(f"There is no command {text}. /help lists them.")
             case _:
 
-                async def send(words: str = text) -> Any:
-                    return await session.send(words)
+                async def send(words: list[str] = texts) -> Any:
+                    return await session.send_batch(words)
 
         if send is None:
             continue
@@ -151,6 +181,7 @@ async def _converse(session: Session, screen: Screen) -> None:
             show(await with_signals(session, send, screen), screen, as_json=False)
         except LorimerError as fault:
             screen.line(f"lorimer: {fault}")
+        waiting.extend(typed_ahead())
 
 
 def _prompt() -> Any:

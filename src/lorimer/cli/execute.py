@@ -26,6 +26,7 @@ _CODES = {
     "answered": 0, "cancelled": 130, "max_steps": 7, "max_cost": 7, "max_time": 7, "failures": 7,
     "breaker": 7,
 }  # fmt: skip
+_MOST_FLAGS = 5
 _WORDS = {
     "max_steps": "the limit of steps (--max-steps) was reached",
     "max_cost": "the limit of cost (--max-cost) was reached",
@@ -78,12 +79,25 @@ def show(result: RunResult, screen: Screen, *, as_json: bool) -> int:
         from lorimer.cli.terminal import safe
 
         print(safe(result.answer) if sys.stdout.isatty() else result.answer)
+    show_flags(result, screen)
     if result.stop != "answered":
         screen.line(
             f"Ended: {_WORDS.get(result.stop, result.stop)}. Go on with: lorimer resume "
             f"{result.session}"
         )
     return _CODES.get(result.stop, 3)
+
+
+def show_flags(result: RunResult, screen: Screen) -> None:
+    """Short lines about what the answer says and nothing recorded bears out."""
+    from lorimer.cli.terminal import flat
+
+    for flag in result.flags[:_MOST_FLAGS]:
+        near = f" Nearest: {flag.nearest}." if flag.nearest else ""
+        screen.line(f"! check {flat(flag.text)!r}: {flat(flag.why + near)}")
+    more = len(result.flags) - _MOST_FLAGS
+    if more > 0:
+        screen.line(f"! and {more} more; --json shows all of them.")
 
 
 def run_async(work: Callable[[], Awaitable[int]], *, as_json: bool) -> int:

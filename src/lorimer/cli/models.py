@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from lorimer.cli.reasoning import reasoning
+
 if TYPE_CHECKING:
     from lorimer.models.local.catalogue import CatalogueModel
 
 app = typer.Typer(
     help="Models that run on this machine: list, pull, verify, remove.", no_args_is_help=True
 )
+app.command("reasoning")(reasoning)
 Name = Annotated[str, typer.Argument(help="A name from `lorimer models list`.", show_default=False)]
 
 

@@ -1,104 +1,133 @@
-"""`lorimer prompt show`: what a local model really reads, and what each part of it costs."""
+"""`lorimer prompt`: what stands before every message, what it costs, and what would break its
+cache."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-if TYPE_CHECKING:
-    from lorimer.core.specs import ToolSpec
-    from lorimer.models.local.model import LocalModel
+from lorimer.cli import prompt_diff, prompt_lint
+from lorimer.cli.run import Folder, ProjectRules, StorePath
 
-app = typer.Typer(help="Show the prompt of a local model.", no_args_is_help=True)
+if TYPE_CHECKING:
+    from lorimer.cli.prompt_sources import Source
+
+app = typer.Typer(
+    help="Show the prompt of a session, compare it, and find what would break its cache.",
+    no_args_is_help=True,
+)
+app.command("diff")(prompt_diff.diff)
+app.command("lint")(prompt_lint.lint_prompt)
 
 
 @app.callback()
 def _group() -> None:
-    """Show the prompt of a local model."""
+    """Show the prompt of a session, compare it, and find what would break its cache."""
 
 
 @app.command()
 def show(
-    model: Annotated[str, typer.Option(help="A local model.")] = "",
-    tools: Annotated[str, typer.Option(help="Tool names, comma-separated; all without it.")] = "",
-    system: Annotated[str, typer.Option(help="The system text; the model's default.")] = "",
-    question: Annotated[str, typer.Option(help="A user message to show after it.")] = "",
-    tokens: Annotated[bool, typer.Option("--tokens", help="Token by token.")] = False,
+    session_id: Annotated[
+        str | None,
+        typer.Argument(metavar="[SESSION]", help="A session; without it, a new one here."),
+    ] = None,
+    model: Annotated[str, typer.Option(help="The model of a new session.")] = "",
+    tools: Annotated[str, typer.Option(help="Tools of a new session, comma-separated.")] = "",
+    system: Annotated[str, typer.Option(help="The system text of a new session.")] = "",
+    question: Annotated[
+        str, typer.Option(help="Local models: a user message to show after it.")
+    ] = "",
+    tokens: Annotated[bool, typer.Option("--tokens", help="Local models: token by token.")] = False,
+    text: Annotated[bool, typer.Option("--text", help="The system text itself, too.")] = False,
+    folder: Folder = Path("."),
+    project_rules: ProjectRules = None,
+    store: StorePath = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
 ) -> None:
-    """Print the rendered prompt and the tokens of its parts, with and without descriptions."""
+    """The parts of a prompt in the order of their stability, and the tools: bytes, tokens, owners,
+    and where the cache may end.
+
+    With a local --model: what it really reads, with its template, and the tokens of each part.
+
+    Examples:
+
+        lorimer prompt show
+
+        lorimer prompt show s_01m8… --text
+
+        lorimer prompt show --model anthropic:claude-sonnet-5-5 --tools files
+
+        lorimer prompt show --model qwen2.5-coder-0.5b --tokens
+    """
+    from lorimer.cli.execute import emit, faults_as_json
+    from lorimer.cli.prompt_sizes import report_of
+    from lorimer.cli.prompt_sources import of_now, of_session, reading
+
+    local = bool(model) and ":" not in model and session_id is None
+    if local or ((question or tokens) and session_id is None):
+        from lorimer.cli.prompt_local import show_local
+
+        show_local(model, tools, system, question, tokens=tokens, as_json=as_json)
+        return
     import anyio
 
-    from lorimer.models.local import open_local
-    from lorimer.models.local.catalogue import DEFAULT
+    async def built(opened: Any) -> Source:
+        return await of_now(
+            opened, model=model or None, tools=tools or None, system=system or None,
+            folder=folder, project_rules=project_rules,
+        )  # fmt: skip
 
-    specs = _specs(tools)
-    local = open_local(model or DEFAULT)
-    report = anyio.run(_measure, local, specs, system or local.default_system(specs), question)
-    if as_json:
-        typer.echo(json.dumps(report, ensure_ascii=False))
-        return
-    if tokens:
-        for token, piece in report["pieces"]:
-            typer.echo(f"{token:>7}  {piece!r}")
-    else:
-        typer.echo(report["prompt"])
-    counts = report["tokens"]
-    typer.echo(
-        f"\ntokens: {counts['all']} in all; system text {counts['system']}, "
-        f"tools {counts['tools']} ({counts['tools_without_descriptions']} without descriptions), "
-        f"template and form {counts['form']}"
-    )
+    with faults_as_json(as_json), reading(store) as opened:
+        source = anyio.run(built, opened) if session_id is None else of_session(opened, session_id)
+        report = report_of(source)
+        if as_json:
+            emit({**report, **({"text": source.prompt.text} if text else {})})
+            return
+        _print(source, report)
+        if text:
+            from lorimer.cli.terminal import safe
+
+            print("\n" + "\n".join(safe(line) for line in source.prompt.text.split("\n")))
 
 
-async def _measure(
-    local: LocalModel, specs: Sequence[ToolSpec], system: str, question: str
-) -> dict[str, Any]:
-    from datetime import UTC, datetime
+def _print(source: Source, report: dict[str, Any]) -> None:
+    from rich.console import Console
+    from rich.table import Table
 
-    from lorimer.core.messages import Entry, Kind, TextPart
-    from lorimer.models.local.prompt import tool_list
-    from lorimer.models.local.template import plain
+    from lorimer.cli.terminal import safe
 
-    rendered = local.render_prefix(system, specs).decode("utf-8", "surrogatepass")
-    if question:
-        entry = Entry(Kind.USER, (TextPart(question),), datetime.now(UTC))
-        rendered += local.render_entry(entry, ()).decode("utf-8", "surrogatepass")
-    try:
-        pieces = await local.token_pieces(rendered)
-        described = len(await local.tokenize(tool_list(specs)))
-        bare = len(await local.tokenize(tool_list(specs, descriptions=False)))
-        own = len(await local.tokenize(system))
-        asked = len(await local.tokenize(question))
-    finally:
-        await local.aclose()
-    return {
-        "model": local.name,
-        "prompt": plain(rendered),
-        "tokens": {
-            "all": len(pieces),
-            "system": own,
-            "tools": described,
-            "tools_without_descriptions": bare,
-            "question": asked,
-            "form": len(pieces) - own - described - asked,
-        },
-        "pieces": pieces,
-    }
-
-
-def _specs(names: str) -> list[ToolSpec]:
-    from lorimer.core.errors import UsageFault
-    from lorimer.toolkits import all_tools, default_tools
-
-    known = {tool.name: tool.spec for tool in all_tools()}
-    wanted = [name.strip() for name in names.split(",") if name.strip()]
-    unknown = [name for name in wanted if name not in known]
-    if unknown:
-        raise UsageFault(
-            f"No tool is called {', '.join(unknown)}.", next=f"Use some of: {', '.join(known)}"
+    for notice in source.notices:
+        print(f"! {safe(notice)}")
+    print(f"{safe(source.what)} · {safe(source.model)}\n")
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name, right in (("part", False), ("owner", False), ("stability", False), ("bytes", True),
+                        ("tokens", True)):  # fmt: skip
+        table.add_column(name, justify="right" if right else "left", overflow="fold")
+    for row in report["parts"]:
+        table.add_row(
+            row["name"], safe(row["owner"]), row["stability"], f"{row['bytes']:,}",
+            f"{row['tokens']:,}",
+        )  # fmt: skip
+        if row["boundary_after"]:
+            table.add_row("  ── cache boundary", "", "", "", "")
+    for row in report["tools"]:
+        table.add_row(
+            f"tool {safe(row['name'])}", "", "", f"{row['bytes']:,}", f"{row['tokens']:,}"
         )
-    return [known[name] for name in wanted or [tool.name for tool in default_tools()]]
+    Console().print(table)
+    if source.wire == "anthropic":
+        print("\nThis provider reads the tools before the system text.")
+    sent = ""
+    if source.rendered:
+        sent = f"; {report['bytes']:,} bytes as they are sent, sha256 {report['sha256'][:12]}…"
+    print(f"\n{report['tokens']:,} tokens (by {report['counted_by']}){sent}")
+    stored = source.stored
+    if stored is None:
+        print("Nothing of this is stored yet: a new session keeps its own copy.")
+    elif stored["rebases"]:
+        print(f"Stored with the session, and sent since its rebase at entry "
+              f"{stored['rebased_at_entry']}.")  # fmt: skip
+    else:
+        print("Stored with the session: these bytes are sent for as long as it lasts.")

@@ -9,6 +9,7 @@ import typer
 from lorimer.cli.run import (
     ApprovalWait,
     AsJson,
+    CheckAnswers,
     MaxCost,
     MaxSteps,
     MaxTime,
@@ -17,12 +18,16 @@ from lorimer.cli.run import (
     Quiet,
     Reviewer,
     Sidecar,
+    Status,
     StorePath,
     StrictCache,
     Unsandboxed,
     Wait,
     Yes,
+    answers_wanted,
     make_limits,
+    skills_wanted,
+    wants_status,
 )
 from lorimer.cli.setup import MODE_HELP, TOOLS_HELP
 from lorimer.core.errors import UsageFault
@@ -33,13 +38,14 @@ if TYPE_CHECKING:
 
 
 def _stored(store: SqliteStore, session_id: str | None) -> SessionRecord:
-    """The record of the session, or of the newest one."""
-    if session_id is None:
-        newest = store.sessions(limit=1)
-        if not newest:
-            raise UsageFault("There is no session yet.", next='Start one: lorimer run "…"')
-        session_id = newest[0].id
-    return store.session(session_id)
+    """The record of the session, or of the newest one that is no sub-agent."""
+    if session_id is not None:
+        return store.session(session_id)
+    for one in store.sessions(limit=1_000):
+        record = store.session(one.id)
+        if "parent" not in record.meta:  # a sub-agent is gone on with by the one that started it
+            return record
+    raise UsageFault("There is no session yet.", next='Start one: lorimer run "…"')
 
 
 def resume(
@@ -67,6 +73,8 @@ def resume(
     approval_wait: ApprovalWait = 0.0,
     sidecar: Sidecar = None,
     reviewer: Reviewer = None,
+    check_answers: CheckAnswers = True,
+    status: Status = None,
 ) -> int:
     """Go on where a session stopped: by a crash, an error, a limit or Ctrl-C.
 
@@ -108,6 +116,9 @@ def resume(
                         watch=screen,
                         policy_files=policy or (),
                         secrets=StoredVault(),
+                        status=wants_status(chosen, status),
+                        answers=answers_wanted(check_answers, False),
+                        skills=skills_wanted(chosen, None, begun=record),
                         **more,
                     )
                     async with agent.session(record.id, wait_s=None if wait else 2.0) as session:

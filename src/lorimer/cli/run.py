@@ -49,6 +49,15 @@ StrictCache = Annotated[
         help="Refuse to send a request that breaks the prompt cache (`lorimer cache --help`).",
     ),
 ]
+Status = Annotated[
+    bool | None,
+    typer.Option(
+        "--status/--no-status",
+        help="A status bar for the model: time, calls left, failures, TODO list, what runs. "
+        "Default: yes, except with local models.",
+        show_default=False,
+    ),
+]
 Sidecar = Annotated[
     str | None,
     typer.Option(
@@ -60,6 +69,36 @@ Reviewer = Annotated[
     typer.Option(
         "--reviewer",
         help="A model of another family that approves or rejects irreversible calls first.",
+    ),
+]
+ProjectRules = Annotated[
+    bool | None,
+    typer.Option(
+        "--project-rules/--no-project-rules",
+        help="Put AGENTS.md and CLAUDE.md of a trusted folder into the prompt of a new session. "
+        "Default: yes, but not for local models.",
+    ),
+]
+Skills = Annotated[
+    bool | None,
+    typer.Option(
+        "--skills/--no-skills",
+        help="Let the model load skills (`lorimer skills list`). Default: yes, but not for local "
+        "models, nor with --tools.",
+        show_default=False,
+    ),
+]
+CheckAnswers = Annotated[
+    bool,
+    typer.Option(
+        "--check-answers/--no-check-answers",
+        help="Warn of numbers, dates, ids and states in the answer that no result bears out.",
+    ),
+]
+FillAnswers = Annotated[
+    bool,
+    typer.Option(
+        "--fill-answers", help="Let the model name result fields, {{tool.field}}; code fills them."
     ),
 ]
 Wait = Annotated[bool, typer.Option("--wait", help="Wait while another process has the session.")]
@@ -95,6 +134,11 @@ def run(
     sidecar: Sidecar = None,
     reviewer: Reviewer = None,
     strict_cache: StrictCache = False,
+    project_rules: ProjectRules = None,
+    check_answers: CheckAnswers = True,
+    fill_answers: FillAnswers = False,
+    status: Status = None,
+    skills: Skills = None,
 ) -> int:
     """Ask a question or give a task; the model may use tools in the folder.
 
@@ -155,7 +199,11 @@ def run(
                     chosen, chosen_tools, mode=mode, store=store, workspace=workspace,
                     system=system, approver=approver, approval_wait_s=approval_wait, limits=limits,
                     watch=screen, secrets=StoredVault(), policy_files=policy or (),
-                    strict_cache=strict_cache, meta=kept(tools), **more,
+                    strict_cache=strict_cache, status=wants_status(chosen, status),
+                    meta=kept(tools),
+                    project_rules=rules_wanted(chosen, project_rules),
+                    answers=answers_wanted(check_answers, fill_answers),
+                    skills=skills_wanted(chosen, skills, tools=tools, begun=own), **more,
                 )  # fmt: skip
                 async with agent:
                     async with agent.session(session_id, wait_s=None if wait else 1.0) as session:
@@ -165,6 +213,39 @@ def run(
             await chosen.aclose()
 
     return run_async(work, as_json=as_json)
+
+
+def rules_wanted(model: Any, asked: bool | None) -> bool:
+    """Whether the project's rules go into the prompt; a local model reads every word here."""
+    return model.profile.wire != "local" if asked is None else asked
+
+
+def skills_wanted(
+    model: Any, asked: bool | None, *, tools: str | None = None, begun: Any = None
+) -> bool:
+    """Whether the model can load skills: as `--skills` says; in a session that was begun before, as
+    there; else yes, but for a local model, which reads every word here, and where somebody chose
+    the tools."""
+    if asked is not None:
+        return asked
+    if begun is not None:
+        return any(one["name"] == "skill" for one in begun.tools)
+    return model.profile.wire != "local" and tools is None
+
+
+def answers_wanted(check: bool, fill: bool) -> Any:
+    """The `answers` option of an agent."""
+    if not check and not fill:
+        return None
+    from lorimer.context.answers.records import AnswerSettings
+
+    return AnswerSettings(check=check, fill=fill)
+
+
+def wants_status(model: Any, asked: bool | None) -> bool:
+    """Whether the model gets a status bar. A small local model reads it slowly and makes little of
+    it, so it gets one only when asked."""
+    return model.profile.wire != "local" if asked is None else asked
 
 
 def make_limits(max_steps: int, max_cost: str | None, max_time: float | None) -> Any:

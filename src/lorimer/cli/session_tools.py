@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from lorimer.tools.tool import Tool
 
 KEY = "tools"
+ADDED = ("recall", "skill")
+"""Tools that an agent adds itself: where a context is compacted, and where it has skills."""
 
 
 def kept(text: str | None) -> dict[str, Any]:
@@ -62,7 +64,8 @@ def tools_of(
         found = choose_tools(asked, allow_unsandboxed=allow_unsandboxed)
         _say_differences(record, told, [one.name for one in found], say)
         return found
-    text = str(record.meta.get(KEY) or ",".join(told) or "none")
+    given = [name for name in told if name not in ADDED]
+    text = str(record.meta.get(KEY) or ",".join(given) or "none")
     _look_for_files(record, text, told)
     try:
         own = {one.name: one for one in choose_tools(text, allow_unsandboxed=allow_unsandboxed)}
@@ -71,7 +74,7 @@ def tools_of(
             f"The tools of session {record.id} ({_listed(told)}) cannot be had: {fault.message}",
             next=_give(record),
         ) from fault
-    gone = [name for name in told if name not in own]
+    gone = [name for name in told if name not in own and name not in ADDED]
     if gone:
         raise ConfigError(
             f"{text} has no {_listed(gone)} any more, which session {record.id} was begun with.",
@@ -79,7 +82,7 @@ def tools_of(
         )
     if KEY in record.meta:
         say(f"tools: those the session was begun with, from {text}")
-    return [own[name] for name in told]
+    return [own[name] for name in told if name in own]
 
 
 def _look_for_files(record: SessionRecord, text: str, told: list[str]) -> None:
@@ -107,7 +110,7 @@ def _give(record: SessionRecord) -> str:
 def _say_differences(
     record: SessionRecord, told: list[str], found: list[str], say: Callable[[str], None]
 ) -> None:
-    missing = [name for name in told if name not in found]
+    missing = [name for name in told if name not in found and name not in ADDED]
     more = [name for name in found if name not in told]
     if missing:
         say(f"not given now, so calls of them fail: {_listed(missing)}")

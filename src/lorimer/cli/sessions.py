@@ -213,6 +213,9 @@ def _of_the_record(entry: Entry) -> Iterator[str]:
             for one in span.entries:
                 texts = [one.text] if one.text else [r.name for r in one.results]
                 yield f"  {one.kind}: {' '.join(texts)}"
+    elif entry.kind is Kind.ARCHIVE:
+        for name, value in entry.meta.items():
+            yield f"{name}: {json.dumps(value, ensure_ascii=False)}"
 
 
 def _messages(store: SqliteStore, session_id: str, form: str, *, sent: bool) -> Iterator[str]:
@@ -225,9 +228,9 @@ def _messages(store: SqliteStore, session_id: str, form: str, *, sent: bool) -> 
 
     record = store.session(session_id)
     model: Any = (
-        OpenAIChat("export", profile_for("openai"))
+        OpenAIChat("export", profile_for("openai"), name=record.model)
         if form == "openai"
-        else Anthropic("export", profile_for("anthropic"))
+        else Anthropic("export", profile_for("anthropic"), name=record.model)
     )
     trajectory = Trajectory(model, Prefix(record.system, (), b""))
     for entry, _ in store.entries(session_id, record.wire):

@@ -22,9 +22,9 @@ MODEL_HELP = (
     "a GGUF file, or a URL. Default: a key in the environment, else Ollama, else the local default."
 )
 TOOLS_HELP = (
-    "Tools, separated by commas: names (`lorimer tools list`), groups (`files`, `shell`, `code`), "
-    "`all`, `none`, a Python file with @tool functions, or `module:name`. Default: files, Python "
-    "and shell; for local models files and Python."
+    "Tools, separated by commas: names (`lorimer tools list`), groups (`files`, `shell`, `code`, "
+    "`agents`), `all`, `none`, a Python file with @tool functions, or `module:name`. Default: "
+    "files, Python and shell; for local models files and Python."
 )
 MODE_HELP = (
     "`plan` only reads; `ask` asks before changes; `auto` changes inside the folder; `trusted` all."

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from lorimer.context.validity import EntryCheck
-from lorimer.context.view import View, pack, rebased, unpack
+from lorimer.context.view import Compacted, View, check_ids, pack, rebased, unpack
 from lorimer.core.messages import BESIDE, Entry, Kind
 from lorimer.models.protocol import Model, Prefix, Request, Settings
 
@@ -43,6 +43,11 @@ class Trajectory:
         return self._check.open_calls
 
     @property
+    def asked(self) -> bool:
+        """Whether there is something for the model to answer."""
+        return self._check.asked
+
+    @property
     def view(self) -> Sequence[Entry]:
         """The entries that are sent. An entry that stands for others has the number of the first of
         them."""
@@ -62,13 +67,16 @@ class Trajectory:
         those of all the entries it brings (`view.pack`), of a rebase those of the new prefix.
 
         Raises:
-            InvalidRequest: when it is a compaction that cannot be.
+            InvalidRequest: when it cannot be the next one, and then nothing may be stored of it.
         """
+        self._check.check(entry)
         match entry.kind:
             case Kind.COMPACTION:
-                return pack(self._view.compacted(entry, self.model).fresh)
+                return pack(self._compacted(entry).fresh)
             case Kind.REBASE:
                 return rebased(entry, self.model).rendered
+            case Kind.ARCHIVE:
+                return b""
             case _:
                 return self.model.render_entry(entry, self._view.entries)
 
@@ -78,17 +86,26 @@ class Trajectory:
         Raises:
             InvalidRequest: when it breaks the message rules that hold for every provider.
         """
-        self._check.feed(entry)
+        self._check.check(entry)
         match entry.kind:
             case Kind.COMPACTION:
-                self._view = self._view.compacted(entry, self.model, unpack(rendering)).view
+                self._view = self._compacted(entry, unpack(rendering)).view
             case Kind.REBASE:
                 self.prefix = rebased(entry, self.model, rendering)
+            case Kind.ARCHIVE:
+                pass
             case _:
                 self._view.append(entry, rendering)
+        self._check.feed(entry)
         self.entries.append(entry)
         if entry.kind not in BESIDE:
             self._last = entry
+
+    def _compacted(self, entry: Entry, frozen: Sequence[bytes] | None = None) -> Compacted:
+        made = self._view.compacted(entry, self.model, frozen)
+        ids = [call.id for one in made.view.entries for call in one.calls]
+        check_ids(ids, self._check.ids)
+        return made
 
     def load(self, stored: Iterable[tuple[Entry, bytes | None]]) -> list[tuple[int, bytes]]:
         """Take stored entries; the renderings made now, for those that had none for this wire."""
@@ -109,10 +126,12 @@ class Trajectory:
         self._check.check_ready()
         return self._request(len(self._view.entries), settings, tail)
 
-    def side_request(self, settings: Settings, tail: Entry) -> Request:
-        """A request beside the session's own: its prefix and its view, and `tail`. While calls are
-        open it ends before the answer that made them."""
-        count = len(self._view.entries) - (1 if self.open_calls else 0)
+    def side_request(self, settings: Settings, tail: Entry, count: int | None = None) -> Request:
+        """A request beside the session's own: its prefix, the first `count` entries of its view
+        (all, when it is `None`), and `tail`. While calls are open it ends before the answer that
+        made them."""
+        most = len(self._view.entries) - (1 if self.open_calls else 0)
+        count = most if count is None else min(count, most)
         return self._request(count, settings, tail)
 
     def _request(self, count: int, settings: Settings, tail: Entry | None) -> Request:

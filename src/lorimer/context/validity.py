@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from collections.abc import Set as AbstractSet
 from typing import Any
 
 from lorimer.context import wire_rules
@@ -43,20 +44,29 @@ class EntryCheck:
         self._asked = False
         self._open: tuple[str, ...] = ()
 
-    def feed(self, entry: Entry) -> None:
-        """Take the next entry.
+    def check(self, entry: Entry) -> None:
+        """Whether `entry` can be the next one; nothing is taken.
 
         Raises:
             InvalidRequest: when no valid request can contain it here.
         """
         if entry.kind is Kind.TOOL_RESULT:
-            self._results(entry)
+            self._check_results(entry)
         elif self._open:
             self._refuse(entry, f"the calls {', '.join(self._open)} have no result yet")
         elif entry.kind is Kind.ASSISTANT:
-            self._assistant(entry)
+            self._check_assistant(entry)
         elif any(isinstance(p, CallPart | ResultPart | ReasoningPart) for p in entry.parts):
             self._refuse(entry, f"a {entry.kind} entry holds calls, results or reasoning")
+
+    def feed(self, entry: Entry) -> None:
+        """Take the next entry. Raises like `check`."""
+        self.check(entry)
+        if entry.kind is Kind.TOOL_RESULT:
+            self._open = ()
+        elif entry.kind is Kind.ASSISTANT:
+            self._open = tuple(call.id for call in entry.calls)
+            self._ids.update(self._open)
         if entry.kind not in BESIDE or (entry.kind is Kind.COMPACTION and entry.parts):
             self._asked = entry.kind is not Kind.ASSISTANT
         self._begun = True
@@ -78,7 +88,17 @@ class EntryCheck:
         """The ids of the calls that must be answered by the next entry."""
         return self._open
 
-    def _assistant(self, entry: Entry) -> None:
+    @property
+    def asked(self) -> bool:
+        """Whether there is something for the model to answer."""
+        return self._asked
+
+    @property
+    def ids(self) -> AbstractSet[str]:
+        """The ids of all calls so far."""
+        return self._ids
+
+    def _check_assistant(self, entry: Entry) -> None:
         if not self._begun:
             self._refuse(entry, "a session cannot begin with an answer")
         if not self._asked:
@@ -90,10 +110,8 @@ class EntryCheck:
             self._refuse(entry, "a call has no id")
         if len(set(ids)) != len(ids) or not self._ids.isdisjoint(ids):
             self._refuse(entry, f"a call id is used twice ({', '.join(ids)})")
-        self._ids.update(ids)
-        self._open = ids
 
-    def _results(self, entry: Entry) -> None:
+    def _check_results(self, entry: Entry) -> None:
         if not self._open:
             self._refuse(entry, "there is no call to answer")
         ids = tuple(p.call_id for p in entry.parts if isinstance(p, ResultPart))
@@ -103,7 +121,6 @@ class EntryCheck:
             self._refuse(
                 entry, f"results for {', '.join(ids)} stand where {', '.join(self._open)} must"
             )
-        self._open = ()
 
     def _refuse(self, entry: Entry, why: str) -> None:
         raise InvalidRequest(
@@ -123,7 +140,12 @@ _RULES: dict[str, Rules] = {
 
 
 def validate_body(
-    wire: str, body: bytes, *, alternate: bool = False, id_pattern: str = ""
+    wire: str,
+    body: bytes,
+    *,
+    alternate: bool = False,
+    id_pattern: str = "",
+    status_role: str = "",
 ) -> list[str]:
     """Every way in which `body` breaks the rules of `wire`; empty means valid.
 
@@ -133,6 +155,8 @@ def validate_body(
             is sent is text of its template, whose structure is that of the entries).
         alternate: user and assistant messages must alternate (chat wire).
         id_pattern: regular expression that call ids must match, beyond the wire's own rule.
+        status_role: the role that the model takes for words of its operator inside a conversation;
+            without one, such words are a fault.
 
     Raises:
         KeyError: for a wire that is not known.
@@ -148,7 +172,7 @@ def validate_body(
     rules = _RULES[wire]
     if not isinstance(value, dict):
         return ["the body is not an object"]
-    return rules(value, alternate=alternate, id_pattern=id_pattern)
+    return rules(value, alternate=alternate, id_pattern=id_pattern, status_role=status_role)
 
 
 def _entries(value: Any) -> list[str]:

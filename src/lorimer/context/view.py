@@ -6,19 +6,21 @@ overlap, and what an earlier compaction put in place of others is replaced whole
 entry that follows a span is rendered anew where a wire wants another message before it.
 
 A `REBASE` entry has `system` and `tools` (as `ToolSpec.to_json` writes them): the prefix from now
-on.
+on; `prompt` says of which parts the system text is (`lorimer.context.prefix`).
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Any
 
+from lorimer.context.prefix.parts import boundaries_of, render
 from lorimer.context.validity import EntryCheck
 from lorimer.core.errors import InvalidRequest
-from lorimer.core.messages import Entry, Kind
+from lorimer.core.messages import BESIDE, Entry, Kind
 from lorimer.core.specs import ToolSpec
 from lorimer.models.protocol import Model, Prefix
 
@@ -85,7 +87,9 @@ class View:
                 take(self.entries[at], self.covers[at])
                 at += 1
         keep(compaction.seq)
-        _check(out.entries)
+        if given is not None and next(given, None) is not None:
+            raise _bad("there is a rendering too many")
+        _check(out.entries, asked=_asks(self.entries))
         return Compacted(out, fresh)
 
 
@@ -124,7 +128,7 @@ def rebased(entry: Entry, model: Model, rendered: bytes | None = None) -> Prefix
     system = str(entry.meta["system"])
     tools = tuple(ToolSpec.from_json(one) for one in entry.meta["tools"])
     if rendered is None:
-        rendered = model.render_prefix(system, tools)
+        rendered = render(model, system, tools, boundaries_of(entry.meta))
     return Prefix(system, tools, rendered)
 
 
@@ -169,7 +173,21 @@ def _next(given: Iterator[bytes]) -> bytes:
         raise _bad("a rendering is missing") from None
 
 
-def _check(entries: Sequence[Entry]) -> None:
+def check_ids(ids: Iterable[str], known: AbstractSet[str]) -> None:
+    """Raises `InvalidRequest` when a compaction brings calls that were never made: their ids may be
+    given to others later."""
+    unknown = [one for one in ids if one not in known]
+    if unknown:
+        raise _bad(f"the calls {', '.join(unknown)} were never made")
+
+
+def _asks(entries: Sequence[Entry]) -> bool:
+    """Whether there is something to answer."""
+    says = (e.kind for e in reversed(entries) if e.kind not in BESIDE or e.kind is Kind.COMPACTION)
+    return next(says, Kind.ASSISTANT) is not Kind.ASSISTANT
+
+
+def _check(entries: Sequence[Entry], *, asked: bool) -> None:
     check = EntryCheck()
     for entry in entries:
         if entry.kind is Kind.REBASE or (entry.kind is Kind.COMPACTION and not entry.parts):
@@ -180,6 +198,8 @@ def _check(entries: Sequence[Entry]) -> None:
             raise _bad(f"what would be sent is no valid request ({fault.message})") from fault
     if check.open_calls:
         raise _bad(f"the calls {', '.join(check.open_calls)} would have no result")
+    if asked and not check.asked:
+        raise _bad("what the model has to answer next would be lost")
 
 
 def _bad(why: str) -> InvalidRequest:

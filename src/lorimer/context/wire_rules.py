@@ -4,6 +4,7 @@ parsed body; each returns every fault it finds, in words.
 Sources: https://developers.openai.com/api/docs/guides/function-calling ·
 https://developers.openai.com/api/reference/resources/responses ·
 https://platform.claude.com/docs/en/agents-and-tools/tool-use/implement-tool-use ·
+https://platform.claude.com/docs/en/build-with-claude/mid-conversation-system-messages ·
 https://ai.google.dev/gemini-api/docs/function-calling
 """
 
@@ -58,7 +59,11 @@ class _Calls:
 
 
 def openai_chat(
-    body: Mapping[str, Any], *, alternate: bool = False, id_pattern: str = ""
+    body: Mapping[str, Any],
+    *,
+    alternate: bool = False,
+    id_pattern: str = "",
+    status_role: str = "",
 ) -> list[str]:
     """Chat Completions."""
     calls = _Calls(r".{1,64}", id_pattern)
@@ -78,9 +83,12 @@ def openai_chat(
             _kinds(calls, where, content, "text")
         else:
             calls.none_open(where)
+        if role == status_role and previous not in ("", "system"):
+            _not_empty(calls, where, content)
+            continue  # a word of the operator, which may stand behind any message
         if role in ("system", "developer"):
             if previous not in ("", "system"):
-                calls.say(f"{where}: a system message after the start")
+                calls.say(f"{where}: a {role} message after the start")
             role = "system"
         elif role == "assistant":
             _chat_assistant(calls, where, message)
@@ -128,7 +136,11 @@ def _alternates(calls: _Calls, where: str, previous: str, role: str) -> None:
 
 
 def openai_responses(
-    body: Mapping[str, Any], *, alternate: bool = False, id_pattern: str = ""
+    body: Mapping[str, Any],
+    *,
+    alternate: bool = False,
+    id_pattern: str = "",
+    status_role: str = "",
 ) -> list[str]:
     """Responses, without state on the server."""
     calls = _Calls(r".{1,64}", id_pattern)
@@ -143,7 +155,15 @@ def openai_responses(
     items: set[Any] = set()
     for where, item in _records(calls, body, "input"):
         kind = item.get("type", "message")
-        last = item.get("role", "") if kind == "message" else kind
+        role = item.get("role", "") if kind == "message" else ""
+        if role in ("system", "developer") and last not in ("", "system", "developer"):
+            if role != status_role:
+                calls.say(f"{where}: a {role} message after the start")
+            calls.none_open(where)
+            _not_empty(calls, where, item.get("content"))
+            _kinds(calls, where, item.get("content"), *_RESPONSES_INPUT)
+            continue
+        last = role if kind == "message" else kind
         if reasoning and last not in ("assistant", "function_call", "reasoning"):
             calls.say(f"{where}: the reasoning before it led to nothing")
         reasoning = where if kind == "reasoning" else ""
@@ -179,8 +199,26 @@ def openai_responses(
     return calls.faults
 
 
+_MOST_BREAKPOINTS = 4
+
+
+def _breakpoints(value: Any) -> int:
+    """How many cache breakpoints stand in a Messages body; the one of the whole body counts. What
+    is inside arguments and schemas is none."""
+    if isinstance(value, list):
+        return sum(map(_breakpoints, value))
+    if not isinstance(value, dict):
+        return 0
+    inner = [v for k, v in value.items() if k in ("tools", "system", "messages", "content")]
+    return (value.get("cache_control") is not None) + sum(map(_breakpoints, inner))
+
+
 def anthropic(
-    body: Mapping[str, Any], *, alternate: bool = False, id_pattern: str = ""
+    body: Mapping[str, Any],
+    *,
+    alternate: bool = False,
+    id_pattern: str = "",
+    status_role: str = "",
 ) -> list[str]:
     """Messages."""
     calls = _Calls(r"[a-zA-Z0-9_-]{1,128}", id_pattern)
@@ -193,7 +231,10 @@ def anthropic(
     bound = body.get("max_tokens")
     if not isinstance(bound, int) or isinstance(bound, bool) or bound < 1:
         calls.say("max_tokens is missing or no positive number")
-    thinking = (body.get("thinking") or {}).get("type") in ("enabled", "adaptive")
+    marks = _breakpoints(body)
+    if marks > _MOST_BREAKPOINTS:
+        calls.say(f"{marks} cache breakpoints; there may be {_MOST_BREAKPOINTS}")
+    thinking = (body.get("thinking") or {}).get("type") == "enabled"
     previous = ""
     for where, message in _records(calls, body, "messages"):
         role = message.get("role")
@@ -209,13 +250,31 @@ def anthropic(
         elif role == "assistant":
             calls.none_open(where)
             _anthropic_assistant(calls, where, blocks, thinking)
-        elif role != "system":
+        elif role == "system" and status_role == "system":
+            _anthropic_system(calls, where, blocks, previous)
+        elif role == "system":
+            calls.say(f"{where}: this model takes no system message among the messages")
+        else:
             calls.say(f"{where}: unknown role {role!r}")
+        if previous == "system" and role == "user":
+            calls.say(f"{where}: only an answer may follow a system message")
         previous = str(role)
     calls.none_open("end")
-    if previous != "user":
+    if previous not in ("user", "system"):
         calls.say(f"end: the last message is {previous!r}, there is nothing to answer")
     return calls.faults
+
+
+def _anthropic_system(
+    calls: _Calls, where: str, blocks: Sequence[Mapping[str, Any]], previous: str
+) -> None:
+    if previous not in ("user", "system"):
+        calls.say(f"{where}: a system message must follow one of the user")
+    calls.none_open(where)
+    for block in blocks:
+        if block.get("type") != "text":
+            calls.say(f"{where}: a {block.get('type')!r} block in a system message")
+        _anthropic_text(calls, where, block)
 
 
 def _anthropic_user(calls: _Calls, where: str, blocks: Sequence[Mapping[str, Any]]) -> None:
@@ -270,7 +329,13 @@ def _anthropic_text(calls: _Calls, where: str, block: Mapping[str, Any]) -> None
         calls.say(f"{where}: a text block without text")
 
 
-def gemini(body: Mapping[str, Any], *, alternate: bool = False, id_pattern: str = "") -> list[str]:
+def gemini(
+    body: Mapping[str, Any],
+    *,
+    alternate: bool = False,
+    id_pattern: str = "",
+    status_role: str = "",
+) -> list[str]:
     """generateContent. Ids are demanded here on calls and results, which the server leaves open."""
     calls = _Calls(r".{1,128}", id_pattern)
     _common(body, calls)

@@ -84,8 +84,9 @@ class Kind(StrEnum):
 
     `NOTE` is a word of the harness itself to the model, `EVENT` a batch of what arrived, `STATUS`
     the status bar, `SKILLS` the catalogue of skills. `COMPACTION` says that earlier entries are
-    sent in another form from here on, `REBASE` that the prefix is another one; both stand in the
-    record only (`lorimer.context.trajectory`).
+    sent in another form from here on, `REBASE` that the prefix is another one, `ARCHIVE` keeps what
+    lorimer noted for itself (the note of a turn, a compaction that failed); these three stand in
+    the record only (`lorimer.context.trajectory`).
     """
 
     USER = "user"
@@ -97,9 +98,10 @@ class Kind(StrEnum):
     SKILLS = "skills"
     COMPACTION = "compaction"
     REBASE = "rebase"
+    ARCHIVE = "archive"
 
 
-BESIDE = frozenset({Kind.STATUS, Kind.SKILLS, Kind.COMPACTION, Kind.REBASE})
+BESIDE = frozenset({Kind.STATUS, Kind.SKILLS, Kind.COMPACTION, Kind.REBASE, Kind.ARCHIVE})
 """Kinds of entries that nobody has to answer."""
 
 

@@ -84,6 +84,26 @@ class RequestEnded:
 
 
 @dataclass(frozen=True, slots=True)
+class SubagentBegan:
+    """A sub-agent has been put to work by the call `call_id`; `session` is its own."""
+
+    session: str
+    agent: str
+    call_id: str
+    task: str
+
+
+@dataclass(frozen=True, slots=True)
+class SubagentEnded:
+    """It works no more; `status` as in `lorimer.tools.subagents.SubagentStatus`."""
+
+    session: str
+    agent: str
+    status: str
+    usage: Usage | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class ApprovalAsked:
     """A person is asked; the call waits."""
 

@@ -6,7 +6,13 @@ The server ignores blocks it no longer needs, so keeping them is safe for frozen
 without a signature cannot go back and does not.
 
 Cache: the system block carries a breakpoint of its own, so that the prefix (tools, then system) is
-read from the cache by every session that shares it; the moving breakpoint is the profile's.
+read from the cache by every session that shares it; where the prompt has boundaries it is cut there
+into blocks with a breakpoint each. The moving breakpoint is the profile's; before what stands in
+one request only it is put by hand (`breakpoints`).
+
+Status bar: models with system messages inside the conversation are told it in one. Such a message
+must follow one of the user and stand before an answer or last
+(https://platform.claude.com/docs/en/build-with-claude/mid-conversation-system-messages#limitations).
 """
 
 from __future__ import annotations
@@ -29,6 +35,8 @@ from lorimer.core.messages import (
     TextPart,
 )
 from lorimer.core.specs import ToolSpec
+from lorimer.core.trust import Trust
+from lorimer.models.breakpoints import MARK, before_transient
 from lorimer.models.faults import Peer, told_fault
 from lorimer.models.pairs import PairJoiner
 from lorimer.models.profiles import Profile
@@ -65,6 +73,12 @@ API_VERSION = "2023-06-01"
 DEFAULT_MAX_TOKENS = 8192
 """The wire demands a bound; this one is sent where neither the settings nor the profile has one."""
 
+PREFIX_BREAKPOINTS = 2
+"""Of the four that a request may have
+(https://platform.claude.com/docs/en/build-with-claude/prompt-caching#when-to-use-multiple-breakpoints):
+one is the moving one, which `profiles.toml` asks for (before a replaced status bar it stands in a
+message); one is left for `Settings.extra`."""
+
 _STOPS = {
     "end_turn": StopReason.END,
     "stop_sequence": StopReason.END,
@@ -74,6 +88,12 @@ _STOPS = {
     "refusal": StopReason.REFUSAL,
 }
 _THINKING = ("thinking", "redacted_thinking")
+BINDING_BETA = "thinking-binding-controls-2026-08-01"
+_DROP_UNBOUND = {"type": "adaptive", "block_binding": {"prefix_mismatch_behavior": "drop_block"}}
+"""Thinking that is bound to what stood before it is void after a compaction or a rebase; the server
+is to leave it out, not to refuse the request
+(https://platform.claude.com/docs/en/build-with-claude/preserved-thinking). These models think
+adaptively in any case."""
 
 
 class Anthropic(WireModel):
@@ -83,6 +103,11 @@ class Anthropic(WireModel):
 
     def _headers(self, api_key: str) -> Mapping[str, str]:
         version = {"anthropic-version": API_VERSION}
+        betas = [self._profile.context_editing["beta"]] if self._profile.context_editing else []
+        if self._profile.bound_reasoning:
+            betas.append(BINDING_BETA)
+        if betas:
+            version["anthropic-beta"] = ",".join(betas)
         return version | {"x-api-key": api_key} if api_key else version
 
     def _path(self) -> str:
@@ -91,7 +116,9 @@ class Anthropic(WireModel):
     def _reader(self) -> Reader:
         return AnthropicReader(self._profile, self._peer)
 
-    def render_prefix(self, system: str, tools: Sequence[ToolSpec]) -> bytes:
+    def render_prefix(
+        self, system: str, tools: Sequence[ToolSpec], boundaries: Sequence[int] = ()
+    ) -> bytes:
         mark = {"cache_control": {"type": "ephemeral"}}
         start = b"{"
         if tools:
@@ -100,7 +127,11 @@ class Anthropic(WireModel):
                 records[-1] |= mark
             start += b'"tools":' + canonical_json(records) + b","
         if system.strip():
-            start += b'"system":' + canonical_json([{"type": "text", "text": system} | mark]) + b","
+            blocks = [
+                {"type": "text", "text": text} | (mark if marked else {})
+                for text, marked in _system_blocks(system, boundaries)
+            ]
+            start += b'"system":' + canonical_json(blocks) + b","
         return start + b'"messages":['
 
     def _tool(self, spec: ToolSpec) -> dict[str, Any]:
@@ -128,6 +159,8 @@ class Anthropic(WireModel):
             choice["disable_parallel_tool_use"] = not settings.parallel_calls
         if choice != {"type": "auto"}:
             tail["tool_choice"] = choice
+        if self._profile.bound_reasoning:
+            tail["thinking"] = _DROP_UNBOUND
         if settings.temperature is not None:
             tail["temperature"] = settings.temperature
         return tail
@@ -188,8 +221,45 @@ class Anthropic(WireModel):
     def _user_text(self, text: str) -> bytes:
         return _message("user", [_text(text)])
 
+    def _role_text(self, role: str, text: str) -> bytes:
+        return _message(role, [_text(text)])
+
+    def _filler(self, entry: Entry, earlier: Sequence[Entry]) -> bytes:
+        own = self._in_own_role(entry) and not _has_texts(entry)
+        after = bool(earlier) and self._in_own_role(earlier[-1])
+        if own and (not earlier or earlier[-1].kind is Kind.ASSISTANT):
+            return self._user_text(NO_MESSAGE)
+        if after and not own and entry.kind is not Kind.ASSISTANT:
+            return self._assistant_text(NO_REPLY)
+        return super()._filler(entry, earlier)
+
+    def _checked_tail(self, request: Request) -> dict[str, Any]:
+        tail = super()._checked_tail(request)
+        if request.transient:
+            tail.pop(MARK, None)
+        return tail
+
+    def _fragments(self, request: Request) -> Sequence[bytes]:
+        return before_transient(request, super()._checked_tail(request).get(MARK))
+
     def _assistant_text(self, text: str) -> bytes:
         return _message("assistant", [_text(text)])
+
+
+def _system_blocks(system: str, boundaries: Sequence[int]) -> Iterator[tuple[str, bool]]:
+    """The system text cut at `boundaries`; whether a breakpoint stands at the end of each piece.
+    There are at most `PREFIX_BREAKPOINTS`, the earliest ones."""
+    inner = sorted({at for at in boundaries if 0 < at < len(system)})
+    cuts = [at for at in inner if system[:at].strip() and system[at:].strip()]
+    begin = 0
+    for place, end in enumerate([*cuts[:PREFIX_BREAKPOINTS], len(system)]):
+        yield system[begin:end], place < PREFIX_BREAKPOINTS
+        begin = end
+
+
+def _has_texts(entry: Entry) -> bool:
+    """Whether a status bar brings texts from outside, which are told in the user's role."""
+    return any(isinstance(p, TextPart) and p.trust is not Trust.TRUSTED for p in entry.parts)
 
 
 def _message(role: str, blocks: Sequence[bytes]) -> bytes:
@@ -268,7 +338,11 @@ class AnthropicReader:
         record = event_object(event.data)
         match record.get("type") or event.name:
             case "message_start":
-                self._keep_usage((record.get("message") or {}).get("usage"))
+                message = record.get("message") or {}
+                self._keep_usage(message.get("usage"))
+                changed = message.get("input_transformations")
+                if changed:  # thinking that the server left out: kept in the record with the usage
+                    self._keep_usage({"input_transformations": changed})
             case "content_block_start":
                 yield from self._release()
                 yield from self._start(record, event.data)

@@ -98,7 +98,9 @@ class BridgeModel:
     def profile(self) -> Profile:
         return self._profile
 
-    def render_prefix(self, system: str, tools: Sequence[ToolSpec]) -> bytes:
+    def render_prefix(
+        self, system: str, tools: Sequence[ToolSpec], boundaries: Sequence[int] = ()
+    ) -> bytes:
         return render_prefix(system, tools)
 
     def render_entry(self, entry: Entry, earlier: Sequence[Entry]) -> bytes:

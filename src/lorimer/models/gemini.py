@@ -11,6 +11,7 @@ back as that text.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 from urllib.parse import quote
@@ -60,6 +61,8 @@ from lorimer.models.usage_fields import read_usage
 from lorimer.models.wire_model import Reader, WireModel, cut, no_usage
 
 WIRE = "gemini"
+_OLD = re.compile(r"(?:models/)?gemini-[12]\b")
+"""Models that ask for no signature; they know no stand-in for one either."""
 _STOPS = {"STOP": StopReason.END, "MAX_TOKENS": StopReason.LENGTH} | dict.fromkeys(
     (
         "SAFETY", "RECITATION", "LANGUAGE", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII",
@@ -85,7 +88,9 @@ class Gemini(WireModel):
     def _reader(self) -> Reader:
         return GeminiReader(self._profile, self._peer)
 
-    def render_prefix(self, system: str, tools: Sequence[ToolSpec]) -> bytes:
+    def render_prefix(
+        self, system: str, tools: Sequence[ToolSpec], boundaries: Sequence[int] = ()
+    ) -> bytes:
         start = b"{"
         if system:
             instruction = {"parts": [{"text": system}]}
@@ -136,7 +141,7 @@ class Gemini(WireModel):
 
     def _assistant(self, entry: Entry) -> list[bytes]:
         parts: list[bytes] = []
-        visible = False
+        visible = called = False
         for part in entry.parts:
             match part:
                 case TextPart(text=text) if text:
@@ -146,19 +151,22 @@ class Gemini(WireModel):
                     if wire == WIRE and opaque and self._profile.reasoning != "drop":
                         parts.append(canonical_json(opaque))
                 case CallPart(call):
-                    parts.append(self._call(call))
-                    visible = True
+                    parts.append(self._call(call, first=not called))
+                    visible = called = True
         if not visible:
             parts.append(canonical_json({"text": NO_REPLY}))
         return parts
 
-    def _call(self, call: ToolCall) -> bytes:
+    def _call(self, call: ToolCall, *, first: bool) -> bytes:
         head = canonical_json(
             {"id": wire_id(call.id, self._profile.id_pattern), "name": wire_name(call.name)}
         )
         raw = arguments_json(call.raw).encode("utf-8", "surrogatepass")
         part = b'{"functionCall":' + head[:-1] + b',"args":' + raw + b"}"
         signature = (call.opaque or {}).get("thoughtSignature")
+        if first and not signature and not _OLD.match(self.model):
+            # The first call of each step must have one; this one says that there is none.
+            signature = self._profile.reasoning_stand_in
         if signature and self._profile.reasoning != "drop":
             part += b',"thoughtSignature":' + canonical_json(signature)
         return part + b"}"

@@ -6,8 +6,9 @@ httpx2 is imported when the first request is sent, not before.
 from __future__ import annotations
 
 import ipaddress
+import json
 from collections.abc import AsyncGenerator, Callable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from anyio.lowlevel import EventLoopToken, current_token
@@ -37,6 +38,7 @@ READ_TIMEOUT_S = 300.0
 """Longest silence inside an answer; local servers read a long prompt without a sign of life."""
 
 _ERROR_BODY_BYTES = 64 * 1024
+_TOLD_BYTES = 4 * 1024 * 1024
 
 
 class EventSource:
@@ -112,6 +114,25 @@ class EventSource:
         except httpx2.HTTPError as error:
             raise _broken(error, self._peer, begun=begun) from error
         decoder.close()
+
+    async def get_json(self, url: str, *, timeout_s: float) -> Any:
+        """What `url` of this server says of itself, with the same key; `None` for everything that
+        is no JSON in time."""
+        import httpx2
+
+        try:
+            async with self._open().stream(
+                "GET", url, headers={**self._headers, "accept": "application/json"},
+                timeout=timeout_s,
+            ) as response:  # fmt: skip
+                body = b""
+                async for chunk in response.aiter_bytes():
+                    body += chunk
+                    if len(body) > _TOLD_BYTES:
+                        return None
+            return json.loads(body) if response.status_code == 200 else None
+        except (httpx2.HTTPError, httpx2.InvalidURL, ValueError, RecursionError):
+            return None
 
     async def _refusal(self, response: httpx2.Response) -> ModelError:
         body = b""

@@ -5,8 +5,9 @@ differ are told apart by their profile: DeepSeek, Moonshot, xAI, Mistral, OpenRo
 Ollama, llama.cpp.
 
 Reasoning: the wire of OpenAI itself carries none. `reasoning_content` (DeepSeek, Moonshot, vLLM,
-llama.cpp), `reasoning` (Groq, Ollama) and `reasoning_details` (OpenRouter) are read; they go back
-in the field they came in where the profile says `keep`. Sources stand in `profiles.toml`.
+llama.cpp), `reasoning` (vLLM, Groq, Ollama), `reasoning_details` (OpenRouter) and `thinking` chunks
+(Mistral) are read; they go back in the form they came in where the profile says `keep`. Sources
+stand in `profiles.toml`.
 """
 
 from __future__ import annotations
@@ -56,6 +57,8 @@ from lorimer.models.usage_fields import read_usage
 from lorimer.models.wire_model import Reader, WireModel, cut, no_usage
 
 WIRE = "openai_chat"
+_CHUNK = "thinking_chunk"
+"""Where Mistral's `thinking` chunk is kept in a reasoning part: its text, and its other fields."""
 _REASONING_FIELDS = ("reasoning_content", "reasoning", "reasoning_details")
 _STOPS = {
     "stop": StopReason.END,
@@ -80,7 +83,9 @@ class OpenAIChat(WireModel):
     def _reader(self) -> Reader:
         return ChatReader(self._profile, self._peer)
 
-    def render_prefix(self, system: str, tools: Sequence[ToolSpec]) -> bytes:
+    def render_prefix(
+        self, system: str, tools: Sequence[ToolSpec], boundaries: Sequence[int] = ()
+    ) -> bytes:
         start = b"{"
         if tools:
             start += b'"tools":' + canonical_json([self._tool(spec) for spec in tools]) + b","
@@ -152,6 +157,11 @@ class OpenAIChat(WireModel):
             for part in entry.parts:
                 if isinstance(part, ReasoningPart) and part.wire == WIRE and part.opaque:
                     message |= {k: v for k, v in part.opaque.items() if k in _REASONING_FIELDS}
+                    if _CHUNK in part.opaque:
+                        message["content"] = _chunks(part.opaque[_CHUNK], text)
+            stand_in = self._profile.reasoning_stand_in
+            if calls and stand_in and not message.keys() & set(_REASONING_FIELDS):
+                message["reasoning_content"] = stand_in
         return canonical_json(message)
 
     def _results(self, entry: Entry) -> list[bytes]:
@@ -179,8 +189,20 @@ class OpenAIChat(WireModel):
     def _user_text(self, text: str) -> bytes:
         return _user(text)
 
+    def _role_text(self, role: str, text: str) -> bytes:
+        return canonical_json({"role": role, "content": text})
+
     def _assistant_text(self, text: str) -> bytes:
         return canonical_json({"role": "assistant", "content": text})
+
+
+def _chunks(thought: Mapping[str, Any], text: str) -> list[dict[str, Any]]:
+    """Content with a thought, as Mistral gives it and takes it back
+    (https://docs.mistral.ai/studio-api/conversations/reasoning#multi-turn-conversations)."""
+    others = {k: v for k, v in thought.items() if k != "text"}
+    inside = [{"type": "text", "text": thought["text"]}]
+    chunk = {"type": "thinking", "thinking": inside, "closed": True, **others}
+    return [chunk, {"type": "text", "text": text}] if text.strip() else [chunk]
 
 
 def _user(content: Any) -> bytes:
@@ -261,6 +283,8 @@ class ChatReader:
 
     def _keep_usage(self, chunk: Mapping[str, Any]) -> None:
         usage = chunk.get("usage")
+        if not isinstance(usage, Mapping):
+            usage = (chunk.get("x_groq") or {}).get("usage") or _usage_of_choice(chunk)
         if isinstance(usage, Mapping):
             self._usage = {**(self._usage or {}), **usage}
         if isinstance(chunk.get("timings"), Mapping):  # llama.cpp
@@ -289,7 +313,11 @@ class ChatReader:
         for part in parts:
             if part.get("type") == "thinking":
                 text = "".join(p.get("text", "") for p in part.get("thinking") or ())
-                yield from self._thinking({"reasoning_content": text})
+                chunk = self._reasoning.setdefault(_CHUNK, {"text": ""})
+                others = {k: v for k, v in part.items() if k not in ("type", "thinking", "text")}
+                chunk |= others | {"text": chunk["text"] + text}
+                if text and (whole := self._thought.feed(text)):
+                    yield ReasoningDelta(whole)
             elif part.get("text"):
                 yield from self._say(part["text"])
 
@@ -309,16 +337,19 @@ class ChatReader:
             return
         self._thought.end()
         pairs = PairJoiner()
-        opaque = {
+        opaque: dict[str, Any] = {
             key: pairs.feed(value) if isinstance(value, str) else value
             for key, value in self._reasoning.items()
         }
         self._reasoning = {}
+        if _CHUNK in opaque:
+            opaque[_CHUNK] |= {"text": pairs.feed(opaque[_CHUNK]["text"])}
         if "reasoning_details" in opaque:
             # OpenRouter sends both; the details say the same and more.
             text = opaque.pop("reasoning", "")
         else:
             text = opaque.get("reasoning_content") or opaque.get("reasoning", "")
+            text = text or opaque.get(_CHUNK, {}).get("text", "")
         yield ReasoningDone(ReasoningPart(text, WIRE, opaque))
 
     def _call_piece(
@@ -378,3 +409,12 @@ class ChatReader:
                 call.started = True
                 yield CallStarted(call.index, call.name)
             yield CallComplete(call.index, ToolCall(call.id, call.name, "".join(call.raw)))
+
+
+def _usage_of_choice(chunk: Mapping[str, Any]) -> Any:
+    """The usage inside the last choice: Moonshot's way in streams
+    (https://platform.kimi.ai/docs/api/chat)."""
+    for choice in chunk.get("choices") or ():
+        if isinstance(choice, Mapping) and choice.get("usage"):
+            return choice["usage"]
+    return None

@@ -80,7 +80,9 @@ class OpenAIResponses(WireModel):
     def _reader(self) -> Reader:
         return ResponsesReader(self._profile, self._peer)
 
-    def render_prefix(self, system: str, tools: Sequence[ToolSpec]) -> bytes:
+    def render_prefix(
+        self, system: str, tools: Sequence[ToolSpec], boundaries: Sequence[int] = ()
+    ) -> bytes:
         start = b"{"
         if system:
             start += b'"instructions":' + canonical_json(system) + b","
@@ -177,6 +179,9 @@ class OpenAIResponses(WireModel):
 
     def _user_text(self, text: str) -> bytes:
         return _message("user", [{"type": "input_text", "text": text}])
+
+    def _role_text(self, role: str, text: str) -> bytes:
+        return _message(role, [{"type": "input_text", "text": text}])
 
     def _assistant_text(self, text: str) -> bytes:
         return _message("assistant", [{"type": "output_text", "text": text}])

@@ -47,13 +47,25 @@ class Profile:
         reasoning: `drop` (never sent back), `turn` (needed until the next user message), `keep`
             (sent back always). A rendering is frozen, so `turn` is sent like `keep`: it is for
             servers that ignore older reasoning. A server that refuses it needs `drop`.
+        status_role: the role that this model takes inside a conversation for words of its operator;
+            the status bar is told in it. Empty where there is none: then it is the user's.
+        reasoning_stand_in: what stands where the server demands reasoning beside a call and there
+            is none, e.g. because another model made the call.
+        bound_reasoning: reasoning that is sent back is valid only while every message before it is
+            as it was when it was given.
+        template: names the chat template that entries are rendered with (local models).
         usage_fields: our field -> expression over the provider's usage object, see
             `usage_fields.read_usage`.
+        cache_ratios: `read` and `write`, where no price is known: what a cached token costs, of a
+            plain one, with `as_of` and `source`; see `cache_prices`.
+        context_window: tokens of a request and its answer together; `None` where it is not known.
         extra: body fields that are always sent.
         max_tokens_field: the name of the bound on what is written.
         keep_alive: a connection may be used for more than one request.
         default_model: what is used when only a key is given.
         sources: where the rules were read.
+        context_editing: how the provider drops old tool results itself: `edit`, the kind of edit,
+            and `beta`, the header that allows it; empty where it does not.
     """
 
     name: str
@@ -66,8 +78,13 @@ class Profile:
     parallel_switch: bool = True
     strict: bool = False
     reasoning: str = "keep"
+    status_role: str = ""
+    reasoning_stand_in: str = ""
+    bound_reasoning: bool = False
+    template: str = ""
     usage_fields: Mapping[str, str] = field(default_factory=dict)
     price: Price | None = None
+    cache_ratios: Mapping[str, str] = field(default_factory=dict)
     context_window: int | None = None
     max_output_tokens: int | None = None
     extra: Mapping[str, Any] = field(default_factory=dict)
@@ -75,12 +92,17 @@ class Profile:
     keep_alive: bool = True
     default_model: str = ""
     sources: Mapping[str, str] = field(default_factory=dict)
+    context_editing: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def rendering(self) -> str:
         """Names the form in which entries are rendered: two profiles of one wire with other message
         rules may not use each other's frozen renderings."""
-        rules = (self.alternate, self.id_pattern, self.reasoning)
+        rules: tuple[Any, ...] = (self.alternate, self.id_pattern, self.reasoning)
+        if self.status_role:
+            rules += (self.status_role,)
+        if self.template:
+            rules += (self.template,)
         if rules == (_PLAIN.alternate, _PLAIN.id_pattern, _PLAIN.reasoning):
             return self.wire
         return f"{self.wire}:{digest(repr(rules).encode())[:12]}"

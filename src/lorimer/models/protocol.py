@@ -179,8 +179,14 @@ class Model(Protocol):
         """The message rules, prices and field names of this model."""
         ...
 
-    def render_prefix(self, system: str, tools: Sequence[ToolSpec]) -> bytes:
-        """The system prompt and the tool list, as this wire wants them. Pure."""
+    def render_prefix(
+        self, system: str, tools: Sequence[ToolSpec], boundaries: Sequence[int] = ()
+    ) -> bytes:
+        """The system prompt and the tool list, as this wire wants them. Pure.
+
+        `boundaries`: after so many characters of `system` something ends that other sessions share;
+        a wire that lets a prompt say where its cache ends says it there, the others ignore them.
+        """
         ...
 
     def render_entry(self, entry: Entry, earlier: Sequence[Entry]) -> bytes:

@@ -115,7 +115,9 @@ class ScriptedModel:
         ]
         self._items += ready
 
-    def render_prefix(self, system: str, tools: Sequence[ToolSpec]) -> bytes:
+    def render_prefix(
+        self, system: str, tools: Sequence[ToolSpec], boundaries: Sequence[int] = ()
+    ) -> bytes:
         return canonical_json({"system": system, "tools": [tool.name for tool in tools]})
 
     def render_entry(self, entry: Entry, earlier: Sequence[Entry]) -> bytes:

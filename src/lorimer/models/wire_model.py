@@ -22,12 +22,15 @@ from lorimer.core.clock import Clock
 from lorimer.core.errors import BadAnswer, InvalidRequest, StreamCut
 from lorimer.core.messages import Entry, Kind, Part, ReasoningPart, ResultPart, TextPart
 from lorimer.core.specs import ToolSpec
+from lorimer.core.trust import Trust
 from lorimer.core.usage import Usage
 from lorimer.models.faults import Peer
+from lorimer.models.foreign import without_foreign
 from lorimer.models.http import CONNECT_TIMEOUT_S, READ_TIMEOUT_S, EventSource, Tap
 from lorimer.models.profiles import Profile
 from lorimer.models.protocol import ModelEvent, Request, UsageReport
 from lorimer.models.rendering import NO_MESSAGE, NO_REPLY, encodable
+from lorimer.models.served_window import served_window
 from lorimer.models.sse import SseEvent
 
 _DRAIN_S = 0.25
@@ -114,20 +117,46 @@ class WireModel(ABC):
         self._http.tap = tap
 
     @abstractmethod
-    def render_prefix(self, system: str, tools: Sequence[ToolSpec]) -> bytes:
+    def render_prefix(
+        self, system: str, tools: Sequence[ToolSpec], boundaries: Sequence[int] = ()
+    ) -> bytes:
         """The start of every request body, up to and into the open list of messages."""
 
     def render_entry(self, entry: Entry, earlier: Sequence[Entry]) -> bytes:
-        """`entry` as complete messages, joined by commas."""
+        """`entry` as complete messages, joined by commas. Reasoning of another model stays out."""
+        entry = without_foreign(entry, self._name)
+        render = self._status if self._in_own_role(entry) else self._messages
         try:
-            messages = self._messages(entry)
+            messages = render(entry)
         except UnicodeEncodeError:
-            messages = self._messages(_encodable(entry))
-        if self._profile.alternate and earlier:
-            filler = self._between(earlier[-1].kind, entry.kind)
-            if filler:
-                messages = [filler, *messages]
-        return b",".join(messages)
+            messages = render(_encodable(entry))
+        filler = self._filler(entry, earlier)
+        return b",".join([filler, *messages] if filler else messages)
+
+    def _in_own_role(self, entry: Entry) -> bool:
+        """Whether `entry` is told in the role that the model has for words of its operator: a
+        status bar that was written for that (`meta["apart"]`), without texts from outside."""
+        return bool(
+            self._profile.status_role and entry.kind is Kind.STATUS and entry.meta.get("apart")
+        )
+
+    def _status(self, entry: Entry) -> list[bytes]:
+        """A status bar in its own role; the texts it refers to stand before it, in the user's."""
+        texts = [p for p in entry.parts if isinstance(p, TextPart)]
+        own = [p.text for p in texts if p.trust is Trust.TRUSTED]
+        others = [p.text for p in texts if p.trust is not Trust.TRUSTED]
+        messages = [self._user_text("\n\n".join(others))] if others else []
+        return [*messages, self._role_text(self._profile.status_role, "\n\n".join(own))]
+
+    def _role_text(self, role: str, text: str) -> bytes:
+        """A whole message in `role`, for wires that have one beside user and assistant."""
+        raise NotImplementedError
+
+    def _filler(self, entry: Entry, earlier: Sequence[Entry]) -> bytes:
+        """A message that must stand before `entry`; empty when none must."""
+        if not earlier or not self._profile.alternate:
+            return b""
+        return self._between(earlier[-1].kind, entry.kind)
 
     def body(self, request: Request) -> bytes:
         """The request body: frozen bytes joined, settings behind them.
@@ -136,10 +165,14 @@ class WireModel(ABC):
             InvalidRequest: when the settings ask for what this model cannot be asked for.
         """
         tail = canonical_json(self._checked_tail(request))[1:]
-        rendered, fragments = request.prefix.rendered, request.fragments
+        rendered, fragments = request.prefix.rendered, self._fragments(request)
         first = b"," if fragments and not rendered.endswith(b"[") else b""
         last = b"]" if tail == b"}" else b"],"
         return b"".join((rendered, first, b",".join(fragments), last, tail))
+
+    def _fragments(self, request: Request) -> Sequence[bytes]:
+        """The renderings as they are sent."""
+        return request.fragments
 
     async def stream(self, request: Request) -> AsyncIterator[ModelEvent]:
         """See `lorimer.models.protocol.Model.stream`."""
@@ -169,6 +202,11 @@ class WireModel(ABC):
 
     async def aclose(self) -> None:
         await self._http.aclose()
+
+    async def served_window(self) -> int | None:
+        """The context window as the server tells it; `None` when it does not, or the profile knows
+        it anyway. Never raises."""
+        return await served_window(self._http, self._profile.name, self.model)
 
     async def disconnect(self) -> None:
         """Close the connections; the next request opens new ones."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 import logging
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from lorimer.core.clock import Clock, SystemClock
 from lorimer.core.decisions import (
@@ -26,21 +27,32 @@ from lorimer.core.watch import Warned
 from lorimer.models.protocol import Model, Settings
 from lorimer.runtime.alerts import Thresholds
 from lorimer.runtime.cache_watch import check_strict
+from lorimer.runtime.compaction_setup import compaction_for
 from lorimer.runtime.loop import Limits
 from lorimer.runtime.message import Message
+from lorimer.runtime.prompt import given_parts, prompt_of
 from lorimer.runtime.results import RunResult
 from lorimer.runtime.session import Session
+from lorimer.runtime.subagents.attach import settings_of
 from lorimer.safety.effects import CallAssessor
 from lorimer.safety.injection.guards import InjectionGuard
 from lorimer.safety.injection.settings import InjectionSettings
 from lorimer.safety.policy import load_policy
-from lorimer.safety.secrets.keeper import SecretKeeper, secrets_note
+from lorimer.safety.secrets.keeper import SecretKeeper
 from lorimer.safety.secrets.logs import guard_logs
 from lorimer.store import open_store
 from lorimer.tools.registry import Registry
 from lorimer.tools.tool import Principal, Tool
 
 if TYPE_CHECKING:
+    from lorimer.context.answers.records import AnswerSettings
+    from lorimer.context.compaction.options import Compaction
+    from lorimer.context.prefix import PromptPart
+    from lorimer.context.skills.library import SkillLibrary
+    from lorimer.context.status.settings import StatusBar
+    from lorimer.runtime.skills import Skills
+    from lorimer.runtime.subagents.host import SubagentHost
+    from lorimer.runtime.subagents.settings import SubagentSettings
     from lorimer.runtime.telemetry import Telemetry
     from lorimer.safety.secrets.vault import Vault
     from lorimer.store.sqlite import SqliteStore
@@ -62,7 +74,10 @@ class Agent:
     Args:
         model: a name (`lorimer models list`, `openai:…`, `anthropic:…`) or a `Model`.
         tools: tools, or plain typed functions.
-        system: the system prompt; `None` for the default one (short for local models).
+        system: the system prompt, or its parts (`lorimer.context.prefix.PromptPart`); `None` for
+            the default one (short for local models). It is built once for each session.
+        project_rules: put `AGENTS.md` and `CLAUDE.md` of the workspace into the prompt, when the
+            folder is trusted (`lorimer trust`).
         mode: `plan`, `ask`, `auto` or `trusted` (`lorimer.safety.policy`). The default `auto` runs
             the tools you hand over, except irreversible ones, which are asked.
             Rules of the policy files are added (`lorimer.safety.policy.load_policy`).
@@ -103,8 +118,22 @@ class Agent:
         alerts: when something counts as happening too often (`lorimer.runtime.alerts`).
         strict_cache: refuse to send a request that does not begin with the one before it, unless a
             compaction or `Session.expect_break` announced that. By default it is warned of.
+        answers: what is done with answers (`AnswerSettings`): `"check"` flags values that nothing
+            recorded bears out (`RunResult.flags`); `"fill"` also fills `{{call.field}}` from
+            results, and teaches the model to write that.
         meta: kept with each new session (`SessionRecord.meta`), as JSON; what lorimer keeps there
             itself comes first.
+        subagents: whether it may hand work to sub-agents, and how far (`SubagentSettings`): the
+            tools for that are added when they are not among `tools`. `None`: when they are.
+        status: the status bar (`lorimer.context.status.StatusBar`): `True` for the usual one,
+            `None` for none. It tells the time, calls left, failures, the TODO list, what runs.
+        skills: the skills the model is told of and can load: `True` for all that are found, a list
+            of names and folders, or a `SkillSources`; none by default. Those from outside the
+            project must have been reviewed (`lorimer skills review`).
+        compaction: how the context is kept small (`lorimer.context.compaction`): a strategy by its
+            name, or a `Compaction`. By default `layered`, where the model's window is known;
+            `"none"` switches it off. Where it is on and no tool reads a file, the tool `recall` is
+            added, which reads what was left out.
     """
 
     def __init__(
@@ -112,7 +141,8 @@ class Agent:
         model: str | Model,
         tools: Iterable[Tool | Callable[..., Any]] = (),
         *,
-        system: str | None = None,
+        system: str | Sequence[PromptPart] | None = None,
+        project_rules: bool = False,
         mode: str = "auto",
         policy: Policy | None = None,
         approver: Approver | Callable[[ApprovalRequest], Any] | None = None,
@@ -139,8 +169,14 @@ class Agent:
         policy_files: Sequence[str | os.PathLike[str]] = (),
         strict_cache: bool = False,
         meta: Mapping[str, Any] | None = None,
+        subagents: bool | SubagentSettings | None = None,
+        status: bool | StatusBar | None = None,
+        skills: Skills = None,
+        answers: Literal["check", "fill"] | AnswerSettings | None = None,
+        compaction: str | Compaction | None = None,
     ) -> None:
         self.clock = clock or SystemClock()
+        self._noticed: set[str] = set()
         self.registry = Registry(tools)
         self.roots = tuple(Path(root).absolute() for root in roots)
         self.approver = _approver(approver)
@@ -162,6 +198,11 @@ class Agent:
                 f"The path of the workspace, {str(self.workspace)!a}, is not UTF-8.",
                 next="Rename the folder; the record and the sandbox need a path that is text.",
             )
+        self.skills = self._skill_library(skills)
+        self.status = _status_bar(status)
+        self.subagents = settings_of(subagents, self.registry)
+        self.delegated_by: SubagentHost | None = None
+        self.borrowed_models: dict[str, Model] = {}
         self.policy: Policy = policy or load_policy(
             mode, self.workspace, extra=policy_files, known=self._known_tools
         )
@@ -175,6 +216,7 @@ class Agent:
             self.model: Model = resolve(model)
         else:
             self.model = model
+        self.compaction = compaction_for(self, compaction)
         self.meta = dict(meta or {})
         self.strict_cache = strict_cache
         if strict_cache:
@@ -188,7 +230,9 @@ class Agent:
             self.store = store
         self.scratch = None if self.store.folder is None else self.store.folder / "blobs"
         kept = () if self.scratch is None else (str(self.scratch),)
-        self.assessor: Assessor = assessor or CallAssessor(readable=kept)
+        self.assessor: Assessor = assessor or CallAssessor(
+            readable=kept, readable_now=None if self.skills is None else self._readable_names
+        )
         self.open_sessions: set[Session] = set()
         self.secrets = SecretKeeper(secrets, on_problem=self._warn)
         guard_logs(self.secrets)
@@ -198,24 +242,69 @@ class Agent:
             self._warn(notice)
         own = getattr(self.model, "default_system", None)
         default = DEFAULT_SYSTEM if own is None else own(self.registry.specs())
-        self.system = default if system is None else system
-        if system is None:
-            self.system += secrets_note(self.secrets.names())
+        given, self.default_parts = given_parts(system, default)
+        self.parts: list[PromptPart] = [*given]
+        self.project_rules = project_rules
+        self.answers = _answers(answers)
+        if self.answers is not None and self.answers.fill:
+            from lorimer.context.answers.guide import guide_part
+
+            self.parts.append(guide_part())
+
+    @property
+    def system(self) -> str:
+        """The system prompt of a session that begins now."""
+        return prompt_of(self).text
+
+    def readable(self) -> tuple[Path, ...]:
+        """Folders outside the workspace that tools may read: those of the skills in use."""
+        return () if self.skills is None else self.skills.readable()
+
+    def _readable_names(self) -> tuple[str, ...]:
+        return tuple(str(folder) for folder in self.readable())
+
+    def _skill_library(self, wanted: Skills) -> SkillLibrary | None:
+        """The skills of `wanted`; the tool that loads them is added to the others."""
+        if wanted is None or wanted is False:
+            return None
+        from lorimer.runtime.skills import skill_library
+        from lorimer.toolkits.skills import make_skill_tool
+
+        library = skill_library(wanted, self.workspace)
+        if library is not None:
+            self.registry.add(make_skill_tool(library))
+        return library
 
     def _known_tools(self) -> Mapping[str, Any]:
         from lorimer.safety.policy.examples import known_tools
 
         return known_tools(self.registry)
 
+    def notice(self, message: str) -> None:
+        """Tell a person something about this agent, once."""
+        if message not in self._noticed:
+            self._noticed.add(message)
+            self._warn(message)
+
     def _warn(self, message: str) -> None:
         logging.getLogger("lorimer").warning(message)
         if self.watch is not None:
             self.watch(Warned(message))
 
-    def session(self, session_id: str | None = None, *, wait_s: float | None = 1.0) -> Session:
+    def session(
+        self, session_id: str | None = None, *, wait_s: float | None = 1.0, new: bool = False
+    ) -> Session:
         """A new session, or the one with this id; `wait_s` is how long to wait for another process
-        that has it (`None`: for ever). Opened on first use, or by `async with`."""
-        return Session(self, session_id, wait_s=wait_s)
+        that has it (`None`: for ever); `new` makes one with this id. Opened on first use, or by
+        `async with`."""
+        return Session(self, session_id, wait_s=wait_s, new=new)
+
+    def lend(self) -> Agent:
+        """A copy for a sub-agent. It owns nothing, neither model nor store."""
+        made = copy.copy(self)
+        made._owns_model = made._owns_store = False
+        made.open_sessions = set()
+        return made
 
     async def run(
         self, message: Message, *, watch: Callable[[Any], None] | None = None
@@ -260,6 +349,8 @@ class Agent:
             await session.close()
         if self._owns_model:
             await self.model.aclose()
+        while self.delegated_by is None and self.borrowed_models:
+            await self.borrowed_models.popitem()[1].aclose()
         if self._owns_store:
             self.store.close()
 
@@ -310,6 +401,22 @@ class _FunctionApprover:
                 f"The approver answered {answer!r}.", next="Return True, False or an Approval."
             )
         return Approval(answer, by=getattr(self._function, "__name__", "approver"))
+
+
+def _status_bar(given: bool | StatusBar | None) -> StatusBar | None:
+    if given is None or given is False:
+        return None
+    from lorimer.context.status.settings import status_bar
+
+    return status_bar(given)
+
+
+def _answers(given: Any) -> AnswerSettings | None:
+    if given is None:
+        return None
+    from lorimer.context.answers.records import AnswerSettings
+
+    return AnswerSettings.of(given)
 
 
 def _seconds(option: str, given: float | None) -> float | None:

@@ -15,6 +15,7 @@ from lorimer.context.auditor.expected import (
     expected_tokens,
     is_miss,
 )
+from lorimer.context.auditor.segments import message_count
 from lorimer.core.errors import ConfigError
 from lorimer.core.messages import Entry, Kind
 from lorimer.core.usage import Usage
@@ -95,7 +96,10 @@ class CacheWatch:
     def watched(self, request: Request) -> Request:
         """`request`, to be checked when its bytes are about to be sent."""
         self._sent = False
-        messages = request.transient
+        messages = 0
+        if request.transient:
+            wire, last = self._model.profile.wire, request.fragments[-request.transient :]
+            messages = message_count(wire, last)
         return replace(request, tap=lambda body: self._check(body, messages))
 
     def aside(self, request: Request) -> Request:

@@ -10,7 +10,9 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from lorimer.context.events import USER
 from lorimer.core.calls import ToolCall
+from lorimer.core.decisions import Conversation
 from lorimer.core.messages import CallPart, Entry, Kind, ResultPart, TextPart
 from lorimer.core.trust import Trust
 from lorimer.safety.injection.provenance import echoes
@@ -20,8 +22,11 @@ from lorimer.tools.registry import Registry
 class SessionConversation:
     """A `Conversation` over the entries that it is fed."""
 
-    def __init__(self, registry: Registry) -> None:
+    def __init__(self, registry: Registry, above: Conversation | None = None) -> None:
+        """`above`: of a sub-agent, what the session that started it has seen: whose words are the
+        user's is known from there alone."""
         self._registry = registry
+        self._above = above
         self._user: list[str] = []
         self._trusted: list[str] = []
         self._taint: dict[str, None] = {}
@@ -30,11 +35,13 @@ class SessionConversation:
 
     @property
     def user_words(self) -> Sequence[str]:
-        return self._user
+        return self._user if self._above is None else [*self._above.user_words, *self._user]
 
     @property
     def trusted_texts(self) -> Sequence[str]:
-        return self._trusted
+        if self._above is None:
+            return self._trusted
+        return [*self._above.trusted_texts, *self._trusted]
 
     @property
     def tainted_by(self) -> Sequence[str]:
@@ -45,7 +52,9 @@ class SessionConversation:
         return tuple(self._private)
 
     def feed(self, entry: Entry) -> None:
-        """Take the next entry of the session."""
+        """Take the next entry of the session. Who is named as its speaker is not the user."""
+        for tool in entry.meta.get("private_from", ()):
+            self._private[tool] = None
         for part in entry.parts:
             if isinstance(part, CallPart):
                 self._arguments[part.call.id] = _arguments(part.call)
@@ -53,8 +62,15 @@ class SessionConversation:
                 self._result(part)
             elif getattr(part, "trust", None) is Trust.EXTERNAL:
                 self._taint[getattr(part, "source", "") or f"entry {entry.seq}"] = None
-            elif entry.kind is Kind.USER and isinstance(part, TextPart):
+            elif isinstance(part, TextPart) and "speaker" not in entry.meta and (
+                entry.kind is Kind.USER or (entry.kind is Kind.EVENT and part.source == USER)
+            ):  # fmt: skip
                 self._user.append(part.text)
+
+    def carry(self, private_from: Sequence[str]) -> None:
+        """Take over which private data a sub-agent of this session has read."""
+        for tool in private_from:
+            self._private[tool] = None
 
     def inner(self, result: ResultPart) -> None:
         """Take the result of a call that a tool made: it is in no entry."""

@@ -7,9 +7,10 @@ returns.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lorimer.core.calls import Outcome, Refusal
 from lorimer.core.usage import Usage
@@ -36,9 +37,10 @@ class Limits:
     """Bounds of one run; `None` means none.
 
     Attributes:
-        max_steps: model requests.
+        max_steps: model requests, those of sub-agents included.
         max_cost: US dollars, as far as prices are known.
         max_time_s: seconds; what runs then is stopped and recorded.
+        max_tokens: tokens read and written, over all requests.
         max_failures: calls in a row that failed, of any tools.
         request_attempts: how often one model request is sent when the provider fails.
         request_deadline_s: seconds for one model request, with its repetitions.
@@ -48,16 +50,18 @@ class Limits:
     max_cost: Decimal | None = None
     max_time_s: float | None = None
     max_failures: int = 12
+    max_tokens: int | None = None
     request_attempts: int = 3
     request_deadline_s: float = 1800.0
 
 
 @dataclass(slots=True)
 class Run:
-    """What a run has gathered so far."""
+    """What a run has gathered so far; `delegated` is what sub-agents have used of `usage`."""
 
     calls: list[CallReport] = field(default_factory=list)
     usage: Usage = field(default_factory=Usage)
+    delegated: Usage = field(default_factory=Usage)
     steps: int = 0
     bad_replies: int = 0
     failures: int = 0
@@ -112,10 +116,12 @@ async def run_loop(session: Session, run: Run, limits: Limits) -> str:
             continue
         run.bad_replies = 0
         if not calls:
+            await session.compaction.after_turn()
             return "answered"
         states = await session.dispatcher.run(calls)
         if session.foresight is not None:
             await session.foresight.drop()
+        await session.compaction.entering(states)
         await session.record_results(states)
         run.calls += map(CallReport.of, states)
         _count_failures(run, states)
@@ -142,7 +148,9 @@ async def _ask(session: Session, limits: Limits, run: Run) -> Reply | None:
         deadline_s=limits.request_deadline_s,
         on_retry=on_retry,
     )
-    watch = None if session.watch is None else session.tell
+    watch: Callable[[Any], None] | None = None if session.watch is None else session.tell
+    if watch is not None and session.answers is not None:
+        watch = session.answers.streamed(watch)
     name, reply, error = session.model.name, None, ""
     session.tell(RequestBegan(name, run.steps, session.model.profile.wire))
     try:
@@ -166,16 +174,24 @@ async def _ask(session: Session, limits: Limits, run: Run) -> Reply | None:
 
 
 def _limit(run: Run, limits: Limits) -> str | None:
-    if limits.max_steps is not None and run.steps >= limits.max_steps:
+    failed = "failures" if run.failures >= limits.max_failures else None
+    return limit_reached(run, limits) or failed
+
+
+def limit_reached(run: Run, limits: Limits) -> str | None:
+    """The bound on requests, tokens or money that is reached; what sub-agents have used counts."""
+    steps = run.steps + run.delegated.requests
+    if limits.max_steps is not None and steps >= limits.max_steps:
         return "max_steps"
+    tokens = run.usage.input_tokens + run.usage.output_tokens
+    if limits.max_tokens is not None and tokens >= limits.max_tokens:
+        return "max_tokens"
     if (
         limits.max_cost is not None
         and run.usage.cost is not None
         and run.usage.cost >= limits.max_cost
     ):
         return "max_cost"
-    if run.failures >= limits.max_failures:
-        return "failures"
     return None
 
 
@@ -199,4 +215,6 @@ def finish(session_id: str, run: Run, stop: str) -> RunResult:
     """The result of a run that ended with `stop`."""
     answer = run.last_text if stop in ("answered", "length", "refusal") else ""
     calls, notes = tuple(run.calls), tuple(run.notes)
-    return RunResult(answer, stop, calls, run.usage, session_id, run.steps, notes)
+    return RunResult(
+        answer, stop, calls, run.usage, session_id, run.steps, notes, delegated=run.delegated
+    )

@@ -31,6 +31,7 @@ from lorimer.tools.dispatch.state import CallState
 
 if TYPE_CHECKING:
     from lorimer.runtime.agent import Agent
+    from lorimer.runtime.tokens import SessionTokens
 
 _CANCEL_NOTE = "The user stopped the run here ({reason}). Do not go on with it unless asked."
 
@@ -42,6 +43,7 @@ class Recorder:
     conversation: SessionConversation
     dispatcher: Dispatcher
     cache: CacheWatch
+    tokens: SessionTokens
 
     def __init__(self, agent: Agent, session_id: str) -> None:
         self.agent = agent
@@ -87,6 +89,7 @@ class Recorder:
             "stop": str(reply.stop),
             "raw_stop": reply.raw_stop,
             "usage": reply.usage.to_json(),
+            **self.tokens.answered(reply.usage),
         }
         cache = self.cache.answered(reply.usage, self._now())
         if cache is not None:
@@ -169,6 +172,10 @@ class Recorder:
         await self._settle()
         await self.store.commit(Remark(self._id, self.agent.principal.id, "run.cancelled", reason))
         await self.record_note(_CANCEL_NOTE.format(reason=reason))
+
+    async def settle(self) -> None:
+        """End the calls of an interrupted run without running anything."""
+        await self._settle()
 
     async def _settle(self) -> None:
         last = self.trajectory.last

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from lorimer.core.messages import Entry, Kind, TextPart
 from lorimer.core.usage import Usage
@@ -14,6 +14,7 @@ from lorimer.runtime.reply import Reply, read_reply
 
 if TYPE_CHECKING:
     from lorimer.runtime.agent import Agent
+    from lorimer.runtime.status import StatusUpkeep
 
 
 class Preparation(Protocol):
@@ -28,6 +29,7 @@ class Requests(Recorder):
     Attributes:
         preparations: done before each request, in this order.
         tail: put last in the next request, and in that one only: a status bar that is replaced.
+        status: keeps the status bar, where there is one.
     """
 
     def __init__(self, agent: Agent, session_id: str) -> None:
@@ -35,20 +37,33 @@ class Requests(Recorder):
         self.settings = agent.settings
         self.tail: Entry | None = None
         self.preparations: list[Preparation] = []
+        self.status: StatusUpkeep | None = None
         self._side_usage = Usage()
 
     async def prepare(self) -> None:
         """What comes before each request: what has arrived, skills, compaction, status."""
+        await self.tokens.find_window()
         for one in self.preparations:
             await one.before_request()
 
+    def request_facts(self, reply: Reply) -> dict[str, Any]:
+        """What is kept of the request that `reply` answers; also what stood in it only."""
+        facts = super().request_facts(reply)
+        return facts if self.status is None else facts | self.status.kept()
+
     async def side_request(
-        self, instruction: str, *, purpose: str, max_output_tokens: int | None = None
+        self,
+        instruction: str,
+        *,
+        purpose: str,
+        max_output_tokens: int | None = None,
+        count: int | None = None,
     ) -> Reply:
         """One model request beside the conversation: this session's own prefix and entries, byte
         for byte, and `instruction` as its last message. It rides the cached prefix, nothing of it
         enters the trajectory, and no call of its answer is ever run. The audit has a line of it;
-        its usage counts into the run.
+        its usage counts into the run. With `count` it has the first so many entries of the view:
+        those that were sent before are read from the cache.
 
         Cancellation: the request is closed.
 
@@ -61,7 +76,7 @@ class Requests(Recorder):
         if self.model.profile.wire in ("local", "scripted"):  # elsewhere it may cost the cache
             settings = replace(settings, tool_choice="none")
         tail = Entry(Kind.NOTE, (TextPart(instruction),), self._now(), self.trajectory.next_seq)
-        request = self.cache.aside(self.trajectory.side_request(settings, tail))
+        request = self.cache.aside(self.trajectory.side_request(settings, tail, count))
         limits = self.agent.limits
         events = stream_with_retry(
             self.model, request, attempts=limits.request_attempts,

@@ -9,41 +9,43 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import anyio
 
-from lorimer.context.trajectory import Trajectory
+from lorimer.context.events import Event
 from lorimer.core.errors import LorimerError, SessionBusy, StoreError, UsageFault
 from lorimer.core.ids import new_id
 from lorimer.core.messages import Entry, Kind
-from lorimer.core.watch import Alert, RunBegan, RunEnded, Warned
+from lorimer.core.watch import Alert, RunBegan, RunEnded
 from lorimer.models.protocol import Prefix
 from lorimer.runtime.alerts import Alerts
-from lorimer.runtime.cache_watch import CacheWatch
-from lorimer.runtime.conversation import SessionConversation
+from lorimer.runtime.compaction_report import Report
+from lorimer.runtime.events import Mailbox
 from lorimer.runtime.foresight import Foresight
 from lorimer.runtime.loop import Run, finish, run_loop
 from lorimer.runtime.message import Message, message_parts
-from lorimer.runtime.recorder import was_left
+from lorimer.runtime.opening import attach, left_of, load_entries, new_record
+from lorimer.runtime.prompt import kept, prompt_of, stored_prefix
 from lorimer.runtime.requests import Requests
 from lorimer.runtime.results import CallReport, RunResult
-from lorimer.runtime.surroundings import surroundings_of
 from lorimer.store.protocol import (
-    AddRendering,
     CallRecord,
     CreateSession,
     Remark,
     SessionLock,
     SessionRecord,
 )
-from lorimer.tools.dispatch.dispatcher import Dispatcher
-from lorimer.tools.dispatch.review import load_rules
 from lorimer.tools.dispatch.state import see_through
 from lorimer.tools.units.units import Units
 
 if TYPE_CHECKING:
     from lorimer.runtime.agent import Agent
+    from lorimer.runtime.answers import SessionAnswers
+    from lorimer.runtime.compaction import SessionCompaction
+    from lorimer.runtime.subagents.host import SubagentHost
+    from lorimer.runtime.tokens import SessionTokens
 
 T = TypeVar("T")
 
@@ -51,12 +53,21 @@ T = TypeVar("T")
 class Session(Requests):
     """Made by `Agent.session()`. Use as `async with`, or call `close()` at the end."""
 
-    def __init__(self, agent: Agent, session_id: str | None, *, wait_s: float | None) -> None:
+    compaction: SessionCompaction
+    tokens: SessionTokens
+
+    def __init__(
+        self, agent: Agent, session_id: str | None, *, wait_s: float | None, new: bool = False
+    ) -> None:
         super().__init__(agent, session_id or new_id("s", agent.clock))
         self.watch: Callable[[Any], None] | None = agent.watch
         self.cancel_requested = ""
         self.foresight: Foresight | None = None
-        self._wanted_id = session_id
+        self.answers: SessionAnswers | None = None
+        self.mailbox = Mailbox(self)
+        self.subagents: SubagentHost | None = None
+        self.current: Run | None = None
+        self._wanted_id = None if new else session_id
         self._wait_s = wait_s
         self._lock: SessionLock | None = None
         self._units = Units()
@@ -72,6 +83,28 @@ class Session(Requests):
     @property
     def id(self) -> str:
         return self._id
+
+    @property
+    def stored(self) -> SessionRecord:
+        """The fixed facts of the session.
+
+        Raises:
+            UsageFault: when it is not open.
+        """
+        if self._record is None:
+            raise UsageFault("The session is not open.", next="await session.open() first.")
+        return self._record
+
+    @property
+    def began(self) -> datetime:
+        """When it was made.
+
+        Raises:
+            UsageFault: when it is not open.
+        """
+        if self._record is None:
+            raise UsageFault("The session is not open.", next="await session.open() first.")
+        return self._record.created_at
 
     @property
     def running(self) -> bool:
@@ -124,26 +157,7 @@ class Session(Requests):
         return self
 
     async def _create(self) -> None:
-        agent = self.agent
-        specs = agent.registry.specs()
-        system = agent.system
-        prefix = Prefix(system, tuple(specs), self.model.render_prefix(system, specs))
-        record = SessionRecord(
-            id=self._id,
-            created_at=agent.clock.now(),
-            principal=agent.principal.id,
-            model=self.model.name,
-            wire=self.model.profile.wire,
-            system=system,
-            tools=[
-                spec.to_json() for spec in specs
-            ],
-            prefix=prefix.rendered,
-            meta={
-                **agent.meta, "workspace": str(agent.workspace), "mode": agent.policy.mode,
-                **self._descent(),
-            },
-        )  # fmt: skip
+        record, prefix = new_record(self)
         try:
             await self.store.commit(CreateSession(record))
         except asyncio.CancelledError:
@@ -152,14 +166,6 @@ class Session(Requests):
         self._wanted_id = self._id
         self._ready(record, prefix, [])
 
-    def _descent(self) -> dict[str, str]:
-        """Of a sub-agent's session: whose it is, and the session at the top. What was rejected in
-        one session of a lineage is rejected in all of it."""
-        parent = self.agent.parent
-        if parent is None:
-            return {}
-        return {"parent": parent, "root": str(self.store.session(parent).meta.get("root", parent))}
-
     async def _load(self, record: SessionRecord) -> None:
         agent = self.agent
         if record.principal != agent.principal.id:
@@ -167,51 +173,19 @@ class Session(Requests):
                 f"Session {self._id} belongs to {record.principal!r}, not to "
                 f"{agent.principal.id!r}."
             )
-        wire = self.model.profile.wire
-        specs = tuple(agent.specs_from(record.tools))
-        if record.wire == wire and record.model == self.model.name:
-            rendered = record.prefix
-        else:
-            rendered = self.model.render_prefix(record.system, specs)
+        prefix = stored_prefix(agent, record, agent.specs_from(record.tools))
         calls = self.store.calls(self._id)
-        self._ready(record, Prefix(record.system, specs, rendered), calls)
-        form = self.model.profile.rendering
-        made = self.trajectory.load(self.store.entries(self._id, form))
-        self.cache.load(self.trajectory.entries)
-        for entry in self.trajectory.entries:
-            self.conversation.feed(entry)
-        if made:
-            await self.store.commit(
-                *(AddRendering(self._id, seq, form, data) for seq, data in made)
-            )
-        told = {e.meta["corrects"] for e in self.trajectory.entries if "corrects" in e.meta}
-        self._left = {
-            c.id for c in calls if c.id not in told and (c.late is not None or was_left(c))
-        }
+        self._ready(record, prefix, calls)
+        await load_entries(self, record, prefix)
+        self._used_ids.update(  # of a copy: no calls of its own
+            call.id for entry in self.trajectory.entries for call in entry.calls
+        )
+        self._left = left_of(self.trajectory.entries, calls)
 
     def _ready(self, record: SessionRecord, prefix: Prefix, calls: Sequence[CallRecord]) -> None:
-        agent = self.agent
         self._record = record
-        self.trajectory = Trajectory(self.model, prefix)
-        self.conversation = SessionConversation(agent.registry)
-        self.cache = CacheWatch(
-            self.model,
-            strict=agent.strict_cache,
-            redact=agent.secrets.redact,
-            tell=self.tell,
-            remark=self.remark,
-        )
         self._used_ids.update(call.id for call in calls)
-        around = surroundings_of(
-            agent, record, calls, units=self._units, conversation=self.conversation,
-            watch=self.tell, on_late=self._on_late,
-        )  # fmt: skip
-        if agent.sidecar is not None:
-            around.foreseen = self.foresight = Foresight(agent.sidecar, around)
-        for fault in load_rules(around):
-            self.tell(Warned(fault))
-        self.dispatcher = Dispatcher(around)
-        self.preparations = []
+        attach(self, record, prefix, calls, units=self._units, on_late=self._on_late)
 
     async def close(self) -> None:
         """Stop what runs, end the worker processes, free the session. Idempotent.
@@ -235,6 +209,7 @@ class Session(Requests):
                 finally:
                     await self.record_late_results()
                     await self.record_remarks()
+                    self.tokens.close()
         finally:
             await self._units.close()
             if self._lock is not None:
@@ -268,6 +243,42 @@ class Session(Requests):
 
         return await self._run(work, watch)
 
+    async def send_batch(
+        self, messages: Sequence[str], *, watch: Callable[[Any], None] | None = None
+    ) -> RunResult:
+        """Say several things at once: the model reads them as one batch of marked events, with
+        whatever else has arrived. Otherwise like `send`; one message alone is sent by it.
+
+        Raises:
+            UsageFault: when there are none, or one is empty or no text.
+        """
+        for message in messages:
+            if not isinstance(message, str):
+                raise UsageFault(
+                    f"A batch is made of texts, not {type(message).__name__}.",
+                    next="Use send() for a message with pictures or files.",
+                )
+            message_parts(message)
+        if not messages or isinstance(messages, str):
+            raise UsageFault("There are no messages.", next="Give a list of texts.")
+        if len(messages) == 1:
+            return await self.send(messages[0], watch=watch)
+
+        async def work(run: Run) -> str:
+            await self._settle()
+            for message in messages:
+                self.post(Event.of_user(message))
+            while self.mailbox.waiting:
+                await self.mailbox.before_request()
+            return await run_loop(self, run, self.agent.limits)
+
+        return await self._run(work, watch)
+
+    def post(self, event: Event) -> None:
+        """Let the model know of `event` before its next request: the next one of the run that is
+        going on, or that of the next `send` or `resume`. May be called from any thread."""
+        self.mailbox.post(event)
+
     async def resume(self, *, watch: Callable[[Any], None] | None = None) -> RunResult:
         """Go on with a run that was interrupted: end its calls (each effect once), then continue.
 
@@ -275,12 +286,16 @@ class Session(Requests):
         """
 
         async def work(run: Run) -> str:
+            if self.subagents is not None:
+                await self.subagents.go_on()
             last = self.trajectory.last
-            if last is None or (last.kind is Kind.ASSISTANT and not last.calls):
+            done = last is None or (last.kind is Kind.ASSISTANT and not last.calls)
+            if done and not self.mailbox.waiting:
                 run.last_text = "" if last is None else last.text
                 return "answered"
-            if last.kind is Kind.ASSISTANT:
+            if last is not None and last.kind is Kind.ASSISTANT and last.calls:
                 states = await self.dispatcher.run(last.calls, self._journal())
+                await self.compaction.entering(states)
                 await self.record_results(states)
                 run.calls += map(CallReport.of, states)
                 if self.dispatcher.cancelled:
@@ -301,12 +316,34 @@ class Session(Requests):
         if self._running:
             raise SessionBusy(f"Session {self._id} is answering.", next="Rebase between runs.")
         await self.open()
+        prompt = prompt_of(self.agent)
         meta = {
             "reason": reason,
-            "system": self.agent.system,
+            "model": self.model.name,
+            "system": prompt.text,
             "tools": [spec.to_json() for spec in self.agent.registry.specs()],
+            **kept(self.agent, prompt),
         }
         await self.record(Entry(Kind.REBASE, (), self._now(), meta=meta), self.agent.principal.id)
+
+    async def compact(self, strategy: str = "", *, dry_run: bool = False) -> Report:
+        """Compact everything old now; see `SessionCompaction.compact`. An open breaker is closed by
+        it.
+
+        Raises:
+            SessionBusy: while a run is going on. UsageFault: when calls have no result yet.
+        """
+        if self._running:
+            raise SessionBusy(f"Session {self._id} is answering.", next="Compact between runs.")
+        await self.open()
+        if self.trajectory.open_calls:
+            raise UsageFault(
+                f"Session {self._id} was left in the middle of its calls.",
+                next=f"End them first: lorimer resume {self._id}",
+            )
+        if not dry_run:
+            await self.compaction.close_breaker()
+        return await self.compaction.compact(strategy=strategy, dry_run=dry_run)
 
     def expect_break(self, reason: str) -> None:
         """Announce that the next request may break the prompt cache, e.g. for a rebase. Without it
@@ -342,7 +379,7 @@ class Session(Requests):
         self._cancelled = asyncio.get_running_loop().create_future()
         self.cancel_requested = ""
         timer = None
-        run = Run()
+        run = self.current = Run()
         before = self.watch
         began, stop, error = False, "", ""
         try:
@@ -352,6 +389,8 @@ class Session(Requests):
                 self.watch = watch
             self.tell(RunBegan(self._id, self.model.name, self.model.profile.wire))
             began = True
+            if self.subagents is not None:
+                self.subagents.begin_run(run)
             self.dispatcher.cancelled = False
             self.dispatcher.around.begin_run()
             self.dispatcher.around.stop_run = self.cancel
@@ -376,15 +415,22 @@ class Session(Requests):
             if self.cancel_requested and stop == self.cancel_requested:
                 await self._record_cancel(stop)
                 stop = stop if stop == "max_time" else "cancelled"
-            return finish(self._id, run, stop)
+            result = finish(self._id, run, stop)
+            return result if self.answers is None else await self.answers.finished(result)
         finally:
             if timer is not None:
                 timer.cancel()
             if began:
                 self.tell(RunEnded(self._id, stop or "error", error))
             self.watch = before
+            self.current = None
             self._running = False
             self._idle.set()
+
+    async def _record_cancel(self, reason: str) -> None:
+        if self.subagents is not None:
+            await self.subagents.stop(reason)
+        await super()._record_cancel(reason)
 
     async def until_cancelled(self, work: Coroutine[Any, Any, T]) -> T | None:
         """The result of `work`; `None` when the run was cancelled first, and then it was

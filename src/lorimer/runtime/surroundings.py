@@ -44,6 +44,7 @@ def surroundings_of(
         units=units,
         workspace=agent.workspace,
         scratch=agent.scratch,
+        readable=agent.readable,
         roots=agent.roots,
         assessor=agent.assessor,
         guards=agent.guards,

@@ -30,6 +30,7 @@ class CallAssessor:
     Attributes:
         readable: folders outside the roots whose reading is no concern (large results that the
             session itself keeps).
+        readable_now: gives more such folders, those of the moment (skills).
         trusted_folder: whether git may obey the configuration of the workspace; `None`: when the
             person has trusted it (`lorimer trust`).
         home: the home folder that `~` stands for; the user's own when it is empty.
@@ -38,6 +39,12 @@ class CallAssessor:
     readable: tuple[str, ...] = ()
     trusted_folder: bool | None = None
     home: str = ""
+    readable_now: Callable[[], Sequence[str]] | None = None
+
+    @property
+    def _folders(self) -> tuple[str, ...]:
+        more = () if self.readable_now is None else tuple(self.readable_now())
+        return (*self.readable, *more)
 
     @property
     def _home(self) -> str:
@@ -69,7 +76,7 @@ class CallAssessor:
         if traits.path_arguments:
             access = Access.READ if facts.effects is Effects.READ else Access.WRITE
             roots = [os.path.realpath(root) for root in facts.roots or (facts.cwd,)]
-            readable = [os.path.realpath(folder) for folder in self.readable]
+            readable = [os.path.realpath(folder) for folder in self._folders]
             for name in traits.path_arguments:
                 for given in _texts(arguments.get(name), name, found):
                     self._path(facts, given, access, roots, readable, found)
@@ -109,7 +116,7 @@ class CallAssessor:
                 text, cwd=facts.cwd, roots=roots, home=self._home, trusted_folder=trusted
             )
 
-        kept = [folder for folder in self.readable if folder in text]
+        kept = [folder for folder in self._folders if folder in text]
         if not kept:
             return look(text, roots)
         found = look(text, (*roots, *kept))
@@ -143,7 +150,7 @@ class CallAssessor:
         return trusted
 
     def _kept(self, path: str) -> bool:
-        return any(is_below(path, os.path.realpath(folder)) for folder in self.readable)
+        return any(is_below(path, os.path.realpath(folder)) for folder in self._folders)
 
     def _path(
         self, facts: CallFacts, given: str, access: Access, roots: Sequence[str],
@@ -288,7 +295,7 @@ def _hosts(given: str, found: _Found) -> None:
         found.because(Concern.NETWORK, f"it connects to {host}", given)
 
 
-_OWN_FILES = ("policy.toml", "trusted.json")
+_OWN_FILES = ("policy.toml", "trusted.json", "skills.json")
 
 
 def _look_for_own_files(facts: CallFacts, found: _Found) -> None:

@@ -287,6 +287,13 @@ class SqliteStore:
         )
         return [(Entry.from_json(json.loads(record), seq), data) for seq, record, data in found]
 
+    def rendering(self, session: str, seq: int, wire: str) -> bytes | None:
+        found = self._select(
+            "SELECT bytes FROM renderings WHERE session = ? AND seq = ? AND wire = ?",
+            (session, seq, wire),
+        )
+        return bytes(found[0][0]) if found else None
+
     def call(self, session: str, call_id: str) -> CallRecord | None:
         found = self._select(
             f"SELECT {rows.CALL_COLUMNS} FROM calls WHERE session = ? AND id = ?",

@@ -42,32 +42,45 @@ GROUPS = {
     "shell": ("shell_exec", "shell_output", "shell_stop"),
     "web": ("fetch_url",),
     "code": ("run_python", "code_interpreter", "run_script"),
-}
+    "todo": ("rewrite_todo_list", "update_todo_status"),
+    "context": ("recall",),
+    "agents": (
+        "spawn_subagent", "send_message_to_subagent", "cancel_subagent", "get_subagent_status",
+        "list_agents",
+    ),
+}  # fmt: skip
 """Names that stand for several tools."""
 
 
 def usual_tools(*, allow_unsandboxed: bool = False) -> list[Tool]:
-    """What a model with a large context gets when nobody chose: `default_tools`, the shell, and
-    pages of the web."""
+    """What a model with a large context gets when nobody chose: `default_tools`, the shell,
+    pages of the web, and a TODO list."""
     from lorimer.toolkits.execution.shell_exec import make_shell_tools
     from lorimer.toolkits.perception.fetch_url import make_fetch_url
+    from lorimer.toolkits.todo import rewrite_todo_list, update_todo_status
 
     return [
         *default_tools(allow_unsandboxed=allow_unsandboxed),
         *make_shell_tools(allow_unsandboxed=allow_unsandboxed),
         make_fetch_url(),
+        rewrite_todo_list,
+        update_todo_status,
     ]
 
 
 def all_tools(*, allow_unsandboxed: bool = False) -> list[Tool]:
     """Every built-in tool; some need an extra when they are called."""
+    from lorimer.toolkits.collaboration.subagents import agent_tools
     from lorimer.toolkits.execution.code_interpreter import make_code_interpreter
     from lorimer.toolkits.execution.run_script import run_script
+    from lorimer.toolkits.recall import recall
 
     return [
         *usual_tools(allow_unsandboxed=allow_unsandboxed),
         make_code_interpreter(allow_unsandboxed=allow_unsandboxed),
         run_script,
+        recall,
+        *agent_tools(),
     ]
 
 

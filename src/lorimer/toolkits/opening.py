@@ -7,13 +7,14 @@ from contextlib import contextmanager
 
 from lorimer.core.calls import Outcome
 from lorimer.safety.path_faults import PathRefused
-from lorimer.safety.paths import Roots
+from lorimer.safety.paths import Opened, Roots
 from lorimer.tools.tool import ToolContext, ToolError
 
 
 def roots_of(context: ToolContext) -> Roots:
-    """The workspace, writable, and the session's scratch folder, read-only."""
-    return Roots(context.workspace, [] if context.scratch is None else [context.scratch])
+    """The workspace, writable; the session's scratch folder and those of its skills, read-only."""
+    kept = [] if context.scratch is None else [context.scratch]
+    return Roots(context.workspace, [*kept, *context.readable])
 
 
 @contextmanager
@@ -34,6 +35,11 @@ def refusals() -> Iterator[None]:
 def nothing_done(message: str, *, next: str, code: str = "tool_error") -> ToolError:
     """An error of a tool that has not changed anything."""
     return ToolError(message, next=next, code=code, outcome=Outcome.FAILED_BEFORE_EFFECT)
+
+
+def below(folder: Opened) -> str:
+    """What stands before the names of files in `folder`, so that a model can use them as paths."""
+    return f"{folder.shown}/" if folder.shown else ""
 
 
 def shown_name(name: str) -> str:

@@ -24,6 +24,9 @@ class Belongings:
     def __init__(self) -> None:
         self._kept: dict[str, Belonging] = {}
 
+    def __contains__(self, name: str) -> bool:
+        return name in self._kept
+
     def get(self, name: str, kind: type[T]) -> T | None:
         """What is kept under `name`, if it is a `kind`."""
         found = self._kept.get(name)

@@ -87,6 +87,8 @@ def tool(
     targets: Sequence[str] = (),
     cwd_of: Callable[[ToolContext], str | None] | None = None,
     calls_tools: bool = False,
+    delegates: bool = False,
+    low_value: bool = False,
     max_attempts: int = 3,
     group: str = "",
     server: str = "",

@@ -174,6 +174,10 @@ class Tool:
         preview: from arguments and context, a picture of what a call would change (a diff), for
             whoever is asked; it changes nothing itself, and gives `None` when it has none.
         calls_tools: it calls other tools by `ToolContext.call_tool`, and has no effects but theirs.
+        delegates: it starts or steers another agent, and has no effects but those of that agent's
+            calls, which are decided one by one. Several of a turn run together.
+        low_value: its results are worth little once they were used (a listing, a search page): they
+            are the first to leave the context.
     """
 
     name: str
@@ -214,7 +218,9 @@ class Tool:
     server: str = ""
     cwd_of: Callable[[ToolContext], str | None] | None = None
     calls_tools: bool = False
+    delegates: bool = False
     preview: Preview | None = None
+    low_value: bool = False
     spec: ToolSpec = field(init=False)
     where: Isolation = field(init=False)
     recovery: Idempotency = field(init=False)

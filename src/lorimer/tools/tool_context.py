@@ -20,6 +20,7 @@ from lorimer.tools.belongings import Belongings
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from lorimer.tools.subagents import SubagentPort
     from lorimer.tools.tool import Tool
 
 
@@ -122,6 +123,11 @@ class ToolContext:
             writes to disk; what it returns is looked at anyway.
         past: gives the calls of the named tools that this session has ended, oldest first, from the
             journal: what a tool needs to know of its own state after a restart.
+        recorded: gives one ended call of this session with its whole result, also where the model
+            was only told a part of it; `None` for an id that is none.
+        subagents: the sub-agents of the session; `None` when it may have none.
+        readable: folders outside the workspace that file tools may read and programs are shown,
+            never to be written: those of skills.
     """
 
     session: str
@@ -141,6 +147,9 @@ class ToolContext:
     touches: CallEffects | None = None
     without_secrets: Callable[[], ByteStream] | None = None
     past: Past | None = None
+    recorded: Callable[[str], RecordedCall | None] | None = None
+    subagents: SubagentPort | None = None
+    readable: tuple[Path, ...] = ()
 
     @contextmanager
     def effect(self) -> Iterator[None]:
@@ -178,6 +187,19 @@ class PastCall:
 
 
 Past = Callable[..., Sequence[PastCall]]
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedCall:
+    """A call that has ended, whole: `raw` are its arguments as they were written, `content` the
+    text and image parts of its result with their labels; what a preview left out is in them, and
+    outside content stands without its tags."""
+
+    id: str
+    tool: str
+    raw: str
+    outcome: Outcome
+    content: tuple[Any, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -123,8 +123,7 @@ class Auditor:
             raise CacheBreak(finding)
         if not keep:
             return finding
-        if finding.broken:
-            self._announced = ""
+        self._announced = ""
         chain = self._chain(new, len(old.messages) if grown is not None and old else None)
         self._keep(new, size, transient)
         return replace(finding, chain=chain)
@@ -171,7 +170,7 @@ class Auditor:
             kept = max(0, len(new.messages) - transient)
             dropped, new.messages = new.messages[kept:], new.messages[:kept]
             size -= sum(s.size for s in dropped)
-            new.grows_at = -1
+            new.grows_at = new.messages[-1].end if new.messages and new.grows_at >= 0 else -1
             self._links = []
         self._last, self._size, self._loaded = new, size, None
         self._stable = new.body[: new.grows_at] if new.grows_at >= 0 else b""

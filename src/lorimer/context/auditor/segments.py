@@ -1,8 +1,15 @@
-"""A request body cut into segments: system, each tool, each message, and the settings beside."""
+"""A request body cut into segments: system, each tool, each message, and the settings beside.
+
+A breakpoint at the end of a message (`cache_control`, Anthropic) says where the cache ends and is
+no part of what is cached; it moves from request to request, and a message is the same with and
+without it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,6 +49,7 @@ _JSON: Mapping[str, _Names] = {
     "gemini": _Names("contents", ("systemInstruction", "system_instruction")),
 }
 WIRES = (*_JSON, "local", "scripted")
+_BREAKPOINT = re.compile(r',"cache_control":\{[^{}]*\}(?=\}\]\}\Z)')
 
 
 def split(wire: str, body: bytes) -> Split:
@@ -65,6 +73,13 @@ def split(wire: str, body: bytes) -> Split:
         raise Unreadable("The request body is no JSON object.")
     _read_members(out, text, at + 1)
     return out
+
+
+def message_count(wire: str, fragments: Sequence[bytes]) -> int:
+    """How many messages of a request `fragments` are, each rendered as complete messages."""
+    if wire in _JSON:
+        return sum(len(json.loads(b"[" + one + b"]")) for one in fragments)
+    return len(fragments)
 
 
 def extend(old: Split, body: bytes) -> Split | None:
@@ -165,7 +180,10 @@ def _items(
             return None, end
         value, stop = value_at(text, at)
         label = label_of(value)
-        found = Segment(MESSAGE, label, base + at, base + stop, latin_digest(text[at:stop]))
+        said = text[at:stop]
+        if said.endswith("}}]}"):
+            said = _BREAKPOINT.sub("", said)
+        found = Segment(MESSAGE, label, base + at, base + stop, latin_digest(said))
         if system is not None and not known and label in leading:
             system.append(Segment(SYSTEM, label, found.start, found.end, found.digest))
         else:

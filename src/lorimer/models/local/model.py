@@ -67,6 +67,7 @@ class LocalModel:
             wire="local",
             parallel_switch=True,
             reasoning="drop",
+            template=self._wrapper.form,
             context_window=self._engine.context_tokens,
             max_output_tokens=MAX_OUTPUT_TOKENS,
         )
@@ -86,7 +87,9 @@ class LocalModel:
         """The short system text that this model does best with, for these tools."""
         return prompts.default_system(tools)
 
-    def render_prefix(self, system: str, tools: Sequence[ToolSpec]) -> bytes:
+    def render_prefix(
+        self, system: str, tools: Sequence[ToolSpec], boundaries: Sequence[int] = ()
+    ) -> bytes:
         """The first message: system text, tools, form. See `template` for the marks in it."""
         text = self._wrapper.wrap("system", prompts.system_message(system, tools))
         return text.encode("utf-8", "surrogatepass")

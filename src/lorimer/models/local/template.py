@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+from lorimer.core.canonical import digest
 from lorimer.models.local.errors import CorruptModelFile
 from lorimer.models.local.gguf import ModelFacts
 
@@ -42,6 +43,13 @@ class Wrapper:
     assistant: tuple[str, str]
     start: str
     control_tokens: tuple[str, ...]
+
+    @property
+    def form(self) -> str:
+        """Names this wrapper: text that was rendered by another one may spell control tokens of
+        this model."""
+        parts = (self.system, self.user, self.assistant, self.start, self.control_tokens)
+        return digest(repr(parts).encode("utf-8", "surrogatepass"))[:12]
 
     def wrap(self, role: str, text: str) -> str:
         """`text` as one message of `role`, control tokens inside it made harmless."""

@@ -35,7 +35,8 @@ _FAMILIES: dict[str, tuple[str, ...]] = {
 }
 _PROVIDERS = {
     "anthropic": "anthropic", "openai": "openai", "openai-responses": "openai", "gemini": "google",
-    "xai": "xai", "deepseek": "deepseek", "moonshot": "moonshot", "mistral": "mistral",
+    "xai": "xai", "xai-responses": "xai", "qwen": "alibaba", "deepseek": "deepseek",
+    "moonshot": "moonshot", "mistral": "mistral",
 }  # fmt: skip
 _WORD = {word: family for family, words in _FAMILIES.items() for word in words}
 

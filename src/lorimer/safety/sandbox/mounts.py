@@ -23,6 +23,7 @@ ETC = (
     "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/alternatives",
     "/etc/localtime", "/etc/timezone", "/etc/mime.types", "/etc/magic", "/etc/fonts",
     "/etc/services", "/etc/protocols", "/etc/ssl/certs", "/etc/ssl/openssl.cnf", "/etc/terminfo",
+    "/etc/libreoffice",
 )  # fmt: skip
 _PROC_FOLDERS = ("sys", "irq", "bus", "fs", "acpi", "scsi", "driver", "dynamic_debug", "asound")
 _PROC_HIDDEN = ("kcore", "kmsg", "keys", "key-users", "timer_list", "sched_debug")

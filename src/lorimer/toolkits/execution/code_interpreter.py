@@ -177,6 +177,7 @@ def _spec(context: ToolContext) -> SandboxSpec:
     shown = list(interpreter())
     if context.scratch is not None and context.scratch.is_dir():
         shown.append(context.scratch)
+    shown += context.readable
     threads = str(min(os.cpu_count() or 1, 4))
     return SandboxSpec(
         workspace=context.workspace,

@@ -172,7 +172,8 @@ def _told(result: SandboxResult, note: str) -> str:
 
 
 def _visible(context: ToolContext) -> tuple[Path, ...]:
-    """The running interpreter with its packages, the harness, and the session's scratch folder."""
+    """The running interpreter with its packages, the harness, the session's scratch folder, and the
+    folders of its skills."""
     interpreter = Path(os.path.realpath(sys.executable))
     found = [Path(sys.prefix), Path(sys.base_prefix), Path(os.path.realpath(sys.base_prefix))]
     if not any(interpreter.is_relative_to(p) for p in found):
@@ -180,6 +181,7 @@ def _visible(context: ToolContext) -> tuple[Path, ...]:
     found += [_HARNESS]
     if context.scratch is not None and context.scratch.is_dir():
         found.append(context.scratch)
+    found += context.readable
     system = {Path("/usr"), Path("/usr/local"), Path("/")}
     return tuple(dict.fromkeys(p for p in found if p not in system))
 

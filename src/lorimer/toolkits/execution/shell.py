@@ -46,6 +46,7 @@ class Shell:
         self.state = ShellState(folder)
         self.workspace = context.workspace
         self.scratch = context.scratch
+        self.readable = context.readable
         self._without_secrets = context.without_secrets
         self.tasks: dict[str, Task] = {}
         self._turn = anyio.Lock()
@@ -61,7 +62,10 @@ class Shell:
             OSError: when its private folder cannot be made.
         """
         found = context.belongings.get(KEY, Shell)
-        return found if found is not None else context.belongings.keep(KEY, Shell(context))
+        if found is None:
+            return context.belongings.keep(KEY, Shell(context))
+        found.readable = context.readable
+        return found
 
     async def close(self) -> None:
         async with anyio.create_task_group() as group:
@@ -146,6 +150,7 @@ class Shell:
         shown = [*self._visible, self._git]
         if self.scratch is not None and self.scratch.is_dir():
             shown.append(self.scratch)
+        shown += self.readable
         environment = {
             "PATH": self._path,
             "TERM": "dumb",

@@ -12,7 +12,7 @@ from pydantic import Field
 from lorimer.core.calls import Effects
 from lorimer.core.trust import Trust
 from lorimer.safety.paths import Opened
-from lorimer.toolkits.opening import nothing_done, page, refusals, roots_of, shown_name
+from lorimer.toolkits.opening import below, nothing_done, page, refusals, roots_of, shown_name
 from lorimer.toolkits.perception import ripgrep
 from lorimer.tools.function import tool
 from lorimer.tools.tool import Category, Description, ToolContext
@@ -36,6 +36,7 @@ _PAGE = 100
     confined=True,
     trust=Trust.USER_DATA,
     group="files",
+    low_value=True,
 )
 async def find_file(
     pattern: Annotated[
@@ -56,7 +57,7 @@ async def find_file(
             ignored, _ = await _find(start, fits, include_ignored=True)
             if ignored:
                 note = f" ({len(ignored):,} among ignored files: use include_ignored=true)"
-        prefix = "" if not start.parts else start.shown + "/"
+        prefix = below(start)
     if offset > max(len(found), 1):
         raise nothing_done(
             f"There are {len(found):,} files; there is no file {offset:,}.",

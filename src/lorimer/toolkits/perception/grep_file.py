@@ -15,7 +15,7 @@ from lorimer.core.calls import Effects
 from lorimer.core.trust import Trust
 from lorimer.safety.path_faults import PathRefused
 from lorimer.safety.paths import Opened
-from lorimer.toolkits.opening import nothing_done, page, refusals, roots_of, shown_name
+from lorimer.toolkits.opening import below, nothing_done, page, refusals, roots_of, shown_name
 from lorimer.toolkits.perception import ripgrep
 from lorimer.tools.function import tool
 from lorimer.tools.tool import Category, Description, ToolContext, ToolError
@@ -43,6 +43,7 @@ _SPACES = "[ \\x{a0}\\x{202f}\\x{2007}\\x{2009}\\t]"
     confined=True,
     trust=Trust.USER_DATA,
     group="files",
+    low_value=True,
 )
 async def grep_file(
     pattern: Annotated[
@@ -123,7 +124,7 @@ class _Found:
 async def _search(
     pattern: str, options: list[str], start: Opened, offset: int, limit: int, *, is_file: bool
 ) -> _Found:
-    prefix = start.shown if is_file or not start.parts else start.shown + "/"
+    prefix = start.shown if is_file else below(start)
     found = _Found(offset, limit, prefix)
     where = "-" if is_file else "."
     arguments = ["--json", "--crlf", "--binary", *options, "-e", pattern, "--", where]

@@ -36,6 +36,7 @@ _KINDS = {stat.S_IFIFO: "pipe", stat.S_IFSOCK: "socket", stat.S_IFCHR: "device",
     confined=True,
     trust=Trust.USER_DATA,
     group="files",
+    low_value=True,
 )
 def list_directory(
     path: Annotated[str, Field(description="Folder, e.g. 'src'")] = ".",

@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from lorimer.core.secrets import SecretPort, TextStream
 from lorimer.core.watch import CallOutput
+from lorimer.tools.dispatch.recorded import recorded_call
 from lorimer.tools.dispatch.state import CallState, Surroundings
 from lorimer.tools.tool import CallTool, ToolContext
 from lorimer.tools.tool_context import PastCall
@@ -34,6 +35,9 @@ def make_context(state: CallState, around: Surroundings) -> ToolContext:
         call_tool=_inner(state, around),
         touches=None if state.facts is None else state.facts.touches,
         past=functools.partial(past_calls, around),
+        recorded=functools.partial(recorded_call, around.store, around.session),
+        subagents=around.subagents,
+        readable=around.readable(),
     )
 
 

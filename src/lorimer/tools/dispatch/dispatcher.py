@@ -13,7 +13,7 @@ import traceback
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from lorimer.core.calls import Effects, Idempotency, JournalState, Outcome, Refusal, ToolCall
+from lorimer.core.calls import Effects, JournalState, Outcome, Refusal, ToolCall
 from lorimer.core.errors import StoreError
 from lorimer.core.watch import Warned
 from lorimer.store.protocol import CallRecord, Remark
@@ -109,7 +109,7 @@ class Dispatcher:
         state.value = record.value
         state.started = True
         state.operation_key = record.operation_key
-        if state.tool is not None and state.tool.recovery is Idempotency.QUERYABLE:
+        if state.tool is not None and state.tool.find_outcome is not None:
             refusal = await ask_outcome(state, self.around, state.tool)
             if refusal is not None or state.replayed:
                 return refusal
@@ -152,7 +152,7 @@ class Dispatcher:
 
     def _is_read(self, state: CallState) -> bool:
         tool = self.around.registry.get(state.name)
-        return tool is None or tool.effects is Effects.READ
+        return tool is None or tool.effects is Effects.READ or tool.delegates
 
     async def _together(self, group: list[CallState]) -> None:
         if len(group) == 1:

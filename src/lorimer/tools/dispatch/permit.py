@@ -34,7 +34,7 @@ def facts_of(state: CallState, around: Surroundings) -> CallFacts:
         roots=(workspace, *map(str, around.roots)), roles=around.principal.roles,
         traits=tool.traits, conversation=around.conversation, group=tool.group,
     )  # fmt: skip
-    if tool.calls_tools:  # it has no effects but those of its calls, which are decided one by one
+    if tool.calls_tools or tool.delegates:  # no effects but those of calls decided one by one
         return replace(facts, touches=CallEffects(Effects.READ))
     if around.assessor is not None:
         facts = replace(facts, touches=around.assessor.assess(facts))

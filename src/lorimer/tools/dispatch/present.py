@@ -10,11 +10,11 @@ import asyncio
 import functools
 import itertools
 import json
-import re
 from typing import Any
 
 from lorimer.core.calls import Effects, Outcome, Refusal
 from lorimer.core.messages import ImagePart, ResultPart, TextPart
+from lorimer.core.quoting import wrap_external
 from lorimer.core.trust import Trust
 from lorimer.tools.dispatch.once import recorded_result
 from lorimer.tools.dispatch.record import NOT_ITS_FAILURE
@@ -25,7 +25,6 @@ from lorimer.tools.units.content import whole_characters
 _LINE_CHARACTERS = 400
 _MOST_NOTES = 20
 _NOTE_CHARACTERS = 600
-_TAG = re.compile(r"<(?=\s*/?\s*external_content)", re.IGNORECASE)
 
 
 async def present(state: CallState, around: Surroundings) -> Refusal | None:
@@ -147,13 +146,6 @@ def _joined(parts: Content, budget: Budget) -> Content:
         else:
             out += run
     return tuple(out)
-
-
-def wrap_external(text: str, source: str, call_id: str) -> str:
-    """Outside content in tags that it cannot close."""
-    inside = _TAG.sub("&lt;", text)
-    name = _TAG.sub("&lt;", source).replace('"', "'").replace("\n", " ")
-    return f'<external_content source="{name}" id="{call_id}">\n{inside}\n</external_content>'
 
 
 def _fits(text: str, budget: Budget) -> bool:

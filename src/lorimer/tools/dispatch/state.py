@@ -40,6 +40,7 @@ from lorimer.tools.tool import FileViews, ForgetfulViews, Principal, Tool, ToolC
 
 if TYPE_CHECKING:
     from lorimer.tools.dispatch.inner import InnerCalls
+    from lorimer.tools.subagents import SubagentPort
     from lorimer.tools.units.units import Stop, Units
 
 T = TypeVar("T")
@@ -167,6 +168,7 @@ class Surroundings:
     units: Units
     workspace: Path
     scratch: Path | None = None
+    readable: Callable[[], tuple[Path, ...]] = tuple
     roots: tuple[Path, ...] = ()
     assessor: Assessor | None = None
     guards: tuple[Guard, ...] = ()
@@ -211,6 +213,9 @@ class Surroundings:
 
     redact: Callable[[str], str] | None = None
     secrets: SecretPort | None = None
+
+    subagents: SubagentPort | None = None
+    """The agents that this session may start; `None`: none."""
 
     awaited: set[str] = field(default_factory=set)
     stop_run: Callable[[str], Any] | None = None

@@ -301,6 +301,7 @@ def _order(
             "operation_key": context.operation_key,
             "workspace": context.workspace,
             "scratch": context.scratch,
+            "readable": context.readable,
         },
         "left_s": left,
         "views": dict(getattr(context.views, "views", {})),

@@ -1,0 +1,60 @@
+"""How the model reads again what a compaction left out: with `recall`, or as files."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from lorimer.context.compaction.digest import Digest, References, by_files, by_recall, by_record
+from lorimer.context.compaction.pages import in_short_lines
+from lorimer.core.quoting import wrap_external
+from lorimer.core.trust import Trust
+
+if TYPE_CHECKING:
+    from lorimer.runtime.session import Session
+    from lorimer.store.protocol import Store
+
+RECALL = "recall"
+READ = "read_file"
+
+
+async def references_of(session: Session, digests: Sequence[Digest], *, write: bool) -> References:
+    """References for `digests` that the model of this session can follow.
+
+    Args:
+        write: keep the pages as files where they are read as such; they are on disk on return.
+    """
+    agent = session.agent
+    names = {spec.name for spec in session.trajectory.prefix.tools}
+    if RECALL in names and RECALL in agent.registry:
+        return by_recall()
+    if READ not in names or READ not in agent.registry or agent.store.folder is None:
+        return by_record(session.id)
+    if not write:
+        return References(
+            lambda call, page: f'{READ}(path="…")', lambda call: f'{READ}(path="…")', every=True,
+            how="Nothing is lost: each page is a file that read_file reads.",
+        )  # fmt: skip
+    files = await asyncio.to_thread(_files, agent.store, digests)
+    return by_files(files)
+
+
+def _files(store: Store, digests: Sequence[Digest]) -> dict[tuple[str, int], str]:
+    """Every page as a file; page 0 holds the arguments. Outside content keeps its tags."""
+    out: dict[tuple[str, int], str] = {}
+    for digest in digests:
+        call = digest.call.id
+        out[call, 0] = _file(store, digest.call.raw)
+        for page in digest.pages:
+            text = in_short_lines(page.of(digest.text))
+            if digest.trust is Trust.EXTERNAL:
+                text = wrap_external(text, digest.source, call)
+            out[call, page.number] = _file(store, text)
+    return out
+
+
+def _file(store: Store, text: str) -> str:
+    data = text.encode("utf-8", "surrogatepass")
+    reference = store.put_blob(data, "text/plain; charset=utf-8", as_file=True)
+    return store.blob_path(reference) or reference

@@ -1,0 +1,1 @@
+"""Tools by which an agent works with others."""

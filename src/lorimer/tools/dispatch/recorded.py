@@ -1,0 +1,49 @@
+"""An ended call as the record has it: its whole result, also where a preview was told."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from lorimer.core.errors import StoreError
+from lorimer.core.messages import ResultPart, TextPart, part_from_json
+from lorimer.core.quoting import unwrapped
+from lorimer.store.protocol import Store
+from lorimer.tools.tool_context import RecordedCall
+
+_LEFT_OUT = re.compile(
+    r"\n\[… \d+ of \d+ lines left out here \(\d+ characters in all\)\. The whole text is "
+    r"(?:in|kept in) (.*?)(?:; read it|; to see)"
+)
+"""As `present` writes it into a preview."""
+_FILE = re.compile(r"([0-9a-f]{2})[/\\]([0-9a-f]{62})$")
+
+
+def recorded_call(store: Store, session: str, call_id: str) -> RecordedCall | None:
+    """The ended call `call_id` of the session; `None` when there is none."""
+    record = store.call(session, call_id)
+    if record is None or record.result is None or record.outcome is None:
+        return None
+    result = part_from_json(record.result)
+    assert isinstance(result, ResultPart)
+    content = tuple(
+        replace(part, text=whole_text(store, part.text)) if isinstance(part, TextPart) else part
+        for part in result.content
+    )
+    return RecordedCall(record.id, record.tool, record.raw, record.outcome, content)
+
+
+def whole_text(store: Store, text: str) -> str:
+    """The text of a result without the tags of outside content, and whole where `text` is a preview
+    whose blob is there."""
+    plain = unwrapped(text)
+    found = _LEFT_OUT.search(plain)
+    if found is None:
+        return plain
+    where = found.group(1)
+    file = _FILE.search(where)
+    reference = where if file is None else f"sha256:{file.group(1)}{file.group(2)}"
+    try:
+        return store.get_blob(reference).decode("utf-8", "surrogatepass")
+    except (StoreError, UnicodeDecodeError):
+        return plain  # the preview still says where it was kept
