@@ -198,7 +198,11 @@ def test_export_has_every_entry_call_and_audit_line(cli: Cli, serve: Any) -> Non
         json.loads(line) for line in cli.run("sessions", "export", session).stdout.splitlines()
     ]
     kinds = [line["type"] for line in lines]
-    assert kinds[0] == "session" and kinds.count("entry") == 5 and kinds.count("call") == 1
+    said = [line["kind"] for line in lines if line["type"] == "entry"]
+    assert [k for k in said if k not in ("skills", "status")] == [
+        "user", "assistant", "tool_result", "assistant"
+    ]  # fmt: skip
+    assert kinds[0] == "session" and kinds.count("call") == 1
     assert kinds.count("audit") >= 8
     for form, first in (("openai", "system"), ("anthropic", "user")):
         messages = json.loads(cli.run("sessions", "export", session, "--as", form).stdout)
@@ -279,4 +283,4 @@ def test_a_status_bar_is_there_unless_it_is_switched_off(cli: Cli, serve: Any) -
     assert cli.run("run", "-m", at.model, "--no-status", "Is it?").returncode == 0
     with_bar, without = (r.json["messages"] for r in at.server.received)
     assert with_bar[-1]["content"].startswith("<agent_status>")
-    assert without[-1]["content"] == "Is it?"
+    assert not any("<agent_status>" in str(m["content"]) for m in without)

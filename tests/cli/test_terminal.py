@@ -96,5 +96,7 @@ def test_chat_goes_on_after_an_answer_and_keeps_its_session(cli: Cli, serve: Any
     terminal.type("\x04")
     terminal.until("lorimer chat --session s_")
     assert terminal.end() == 0
-    said = [m for m in at.server.received[-1].json["messages"] if "<agent_status>" not in str(m)]
+    beside = ("<agent_status>", "<skills>")
+    sent = at.server.received[-1].json["messages"]
+    said = [m for m in sent if not any(tag in str(m) for tag in beside)]
     assert [m["role"] for m in said] == ["system", "user", "assistant", "user"]

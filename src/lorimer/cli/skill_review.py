@@ -29,6 +29,7 @@ def review(name: str, folder: Path, *, yes: bool, forget: bool, as_json: bool) -
     library, found = chosen(name, folder)
     if forget:
         return _forget(library, found, as_json)
+    found = library.waiting(name) or found  # a usable one of this name needs no review
     skill = found.skill
     files = survey(skill.folder)
     contents = library.contents(skill)

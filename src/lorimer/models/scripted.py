@@ -10,6 +10,7 @@ faults) and does no work that grows with the history.
 from __future__ import annotations
 
 import inspect
+import json
 from collections.abc import (
     AsyncIterator,
     Awaitable,
@@ -38,6 +39,7 @@ from lorimer.models.protocol import (
     TextDelta,
     UsageReport,
 )
+from lorimer.models.rendering import encodable
 from lorimer.models.script import (
     WIRE,
     Answer,
@@ -121,9 +123,12 @@ class ScriptedModel:
         return canonical_json({"system": system, "tools": [tool.name for tool in tools]})
 
     def render_entry(self, entry: Entry, earlier: Sequence[Entry]) -> bytes:
-        return canonical_json(
-            {"kind": entry.kind, "parts": [part_to_json(part) for part in entry.parts]}
-        )
+        record = {"kind": entry.kind, "parts": [part_to_json(part) for part in entry.parts]}
+        try:
+            return canonical_json(record)
+        except UnicodeEncodeError:  # half a surrogate pair: the record of the session keeps it
+            text = json.dumps(record, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+            return encodable(text).encode()
 
     async def stream(self, request: Request) -> AsyncIterator[ModelEvent]:
         """See `lorimer.models.protocol.Model.stream`.

@@ -201,6 +201,13 @@ class SkillLibrary:
         usable = [one for one in found if one.state is State.AVAILABLE]
         return next(iter(usable or found), None)
 
+    def waiting(self, name: str) -> Listed | None:
+        """The nearest skill of this name that waits for a review, whether or not another one of
+        this name can be used."""
+        wait = (State.UNREVIEWED, State.CHANGED)
+        found = (one for one in self.listed if key(one.skill.name) == key(name))
+        return next((one for one in found if one.state in wait), None)
+
     def near(self, name: str) -> list[str]:
         """Names of usable skills that look like `name`."""
         names = {key(s.name): s.name for s in self.available}

@@ -114,7 +114,7 @@ async def spawn_subagent(
     handover: Annotated[
         Literal["minimal", "distilled", "inherit"],
         Field(
-            description="minimal: the task only; distilled: also what matters of this "
+            description="e.g. minimal: the task only; distilled: also what matters of this "
             "conversation; inherit: all of it"
         ),
     ] = "minimal",
@@ -161,7 +161,7 @@ async def send_message_to_subagent(
     message: Annotated[
         str, Field(min_length=1, description="What to say, e.g. 'Also look in docs/'")
     ],
-    wait: Annotated[bool, Field(description="false: do not wait for its answer")] = True,
+    wait: Annotated[bool, Field(description="false, e.g. for a word only: do not wait")] = True,
     *,
     context: ToolContext,
 ) -> list[TextPart]:
