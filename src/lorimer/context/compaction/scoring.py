@@ -78,7 +78,7 @@ def best_lines(
             rare *= 1.5
         if asked:
             rare *= 1 + 0.25 * sum(1 for w in reading.words if w in asked)
-        return rare / math.sqrt(len(line.text) + 40) / shapes[_shape(line.text)] ** 0.25
+        return float(rare / math.sqrt(len(line.text) + 40) / shapes[_shape(line.text)] ** 0.25)
 
     chosen: list[list[Line]] = [[] for _ in texts]
     left = list(rooms)
