@@ -529,7 +529,7 @@ async def test_other_codings_where_a_module_for_them_is_installed(
         assert fault.why is Why.ENCODING
 
 
-GZIP = gzip.compress(TEXT)
+GZIP = gzip.compress(TEXT, mtime=0)
 
 
 @pytest.mark.parametrize(
