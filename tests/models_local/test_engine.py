@@ -115,6 +115,19 @@ async def test_answer_that_is_cut_ends_with_length_and_no_call(model: LocalModel
 
 @pytest.mark.local_model
 @pytest.mark.anyio
+async def test_an_answer_that_is_broken_off_still_says_what_came_from_the_cache(
+    model: LocalModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await collect(model, request_for(model, "Hello?"))
+    monkeypatch.setattr("lorimer.models.local.model.is_looping", lambda written: len(written) > 4)
+    events = await collect(model, request_for(model, "Hello?"))
+    assert events[-1].raw == "repetition"  # type: ignore[union-attr]
+    usage = of(events, UsageReport)[0].usage
+    assert usage.cached_tokens > 0.9 * usage.input_tokens and usage.raw["cache_n"]
+
+
+@pytest.mark.local_model
+@pytest.mark.anyio
 async def test_next_request_of_a_session_reads_only_what_is_new(model: LocalModel) -> None:
     first = request_for(model, "Weather?", (WEATHER,), tool_choice="required")
     events = await collect(model, first)

@@ -48,14 +48,20 @@ def draw(rows: Sequence[RequestRow], file: Path, title: str) -> None:
     axes = figure.subplots(len(ratios), 1, sharex=True, squeeze=False, height_ratios=ratios)[:, 0]
     top = axes[0]
     numbers = [row.number for row in rows]
-    cached = [min(row.cached or 0, row.prompt) for row in rows]
-    top.bar(numbers, cached, width=0.8, color=_CACHED)
-    read = [row.prompt - found for row, found in zip(rows, cached, strict=True)]
-    top.bar(numbers, read, width=0.8, bottom=cached, color=_READ)
+    told = [row for row in rows if row.cached is not None]
+    cached = [min(row.cached or 0, row.prompt) for row in told]
+    top.bar([row.number for row in told], cached, width=0.8, color=_CACHED)
+    read = [row.prompt - found for row, found in zip(told, cached, strict=True)]
+    top.bar([row.number for row in told], read, width=0.8, bottom=cached, color=_READ)
+    silent = [row for row in rows if row.cached is None]
+    unknown: dict[str, Any] = {"facecolor": "none", "edgecolor": _READ, "hatch": "///"}
+    top.bar([row.number for row in silent], [row.prompt for row in silent], width=0.8, **unknown)
     legend: list[Patch | Line2D] = [
         Patch(color=_CACHED, label="from the cache"),
         Patch(color=_READ, label="read anew"),
     ]
+    if silent:
+        legend.append(Patch(label="not told", **unknown))
     due = [(row.number, row.expected) for row in rows if row.expected]
     if due:
         top.hlines(

@@ -152,11 +152,13 @@ class LocalModel:
         reader = WireReader()
         ttft: float | None = None
         final: dict[str, Any] = {}
+        reading: dict[str, Any] = {}
         looping = False
         count = 0
         async with aclosing(self._engine.complete(tokens, options)) as events:
             async for event in events:
                 if progress := event.get("prompt_progress"):
+                    reading = progress
                     yield Progress(READING, progress["processed"], progress["total"])
                     continue
                 if event.get("stop"):
@@ -171,6 +173,7 @@ class LocalModel:
                     break
         for seen in finish(reader):
             yield seen
+        final.setdefault("timings", _counted(reading))
         yield UsageReport(_usage(final, len(tokens), count, ttft))
         yield _stop(reader, "repetition" if looping else str(final.get("stop_type", "")))
 
@@ -239,6 +242,15 @@ def _stop(reader: WireReader, raw: str) -> Stop:
     if reader.open:
         return Stop(StopReason.OTHER, raw or "unfinished")
     return Stop(StopReason.CALLS if reader.calls else StopReason.END, raw)
+
+
+def _counted(reading: dict[str, Any]) -> dict[str, int]:
+    """The engine's own counters from its progress, for an answer that was broken off before the
+    last event, which has them."""
+    if "cache" not in reading:
+        return {}
+    cached = int(reading["cache"])
+    return {"cache_n": cached, "prompt_n": int(reading["total"]) - cached}
 
 
 def _usage(final: dict[str, Any], prompt_tokens: int, written: int, ttft: float | None) -> Usage:
