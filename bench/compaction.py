@@ -183,7 +183,8 @@ def measured(
 
 
 def _invented(view: list[Entry], task: ResearchTask) -> int:
-    """Lines of summaries that stand in no result, by a comparison of its own: word for word."""
+    """Lines of summaries that stand in no result, by a comparison of its own: word for word, but
+    for the marks “ ” around what is quoted."""
     sources = [re.sub(r"\s+", " ", r.text) for r in task.results]
     count = 0
     for entry in view:
@@ -191,7 +192,7 @@ def _invented(view: list[Entry], task: ResearchTask) -> int:
             continue
         for line in _text(entry).splitlines():
             if line.startswith("- "):
-                flat = re.sub(r"\s+", " ", re.sub(r" \[[^\]]*\]$", "", line[2:])).strip()
+                flat = re.sub(r"\s+", " ", re.sub(r" \[[^\]]*\]$", "", line[2:])).strip(" “”")
                 count += not any(flat.rstrip(".") in source for source in sources)
     return count
 

@@ -10,6 +10,8 @@ import pytest
 from typer.testing import CliRunner
 
 from lorimer.cli.app import app
+from lorimer.cli.terminal import Screen
+from lorimer.core.watch import SubagentEnded
 
 
 @pytest.fixture(autouse=True)
@@ -96,3 +98,88 @@ def test_show_of_an_unknown_one_names_those_that_are_like_it() -> None:
     with pytest.raises(LorimerError) as fault:
         run("show", "explorer")
     assert "explore" in fault.value.next
+
+
+def test_show_of_an_untrusted_one_says_where_it_is_and_how_to_trust_it(places: Path) -> None:
+    from lorimer.core.errors import LorimerError
+    from lorimer.core.home import home
+    from lorimer.safety.injection.trust_folder import FolderTrust
+
+    run("new", "reviewer", "Reviews a change")
+    with pytest.raises(LorimerError) as fault:
+        run("show", "reviewer")
+    assert ".agents/agents/reviewer.md" in fault.value.message
+    assert "not trusted yet" in fault.value.message
+    assert "lorimer trust folder" in fault.value.next
+    FolderTrust(home()).trust(places)
+    file = places / ".agents/agents/reviewer.md"
+    file.write_text(file.read_text() + "More.\n")
+    with pytest.raises(LorimerError, match="has changed since it was trusted"):
+        run("show", "reviewer")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Review it.",
+        "",
+        "---\n---\nReview it.",
+        "# Title\n\n---\nname: x\ndescription: d\ntools: read_file\n---\nReview it.",
+        "---\nname: x\ndescription: d\n\ntools: read_file\n\nReview it.",
+    ],
+    ids=["none", "nothing", "empty", "too late", "without an end"],
+)
+def test_a_file_without_whole_front_matter_is_no_agent(places: Path, text: str) -> None:
+    from lorimer.core.errors import LorimerError
+    from lorimer.core.home import home
+    from lorimer.safety.injection.trust_folder import FolderTrust
+
+    file = places / ".agents/agents/x.md"
+    file.parent.mkdir(parents=True)
+    file.write_text(text)
+    FolderTrust(home()).trust(places)
+    found = data("list")
+    assert "x" not in {one["name"] for one in found["agents"]}
+    assert any("x.md" in notice and "no agent" in notice for notice in found["notices"])
+    (one,) = data("validate", code=1)["files"]
+    assert one["problems"]
+    with pytest.raises(LorimerError, match="is no agent"):
+        run("show", "x")
+
+
+def test_tools_and_models_that_do_not_exist_are_said(places: Path) -> None:
+    from lorimer.core.home import home
+    from lorimer.safety.injection.trust_folder import FolderTrust
+
+    folder = places / ".agents/agents"
+    folder.mkdir(parents=True)
+    front = "---\nname: {0}\ndescription: d\ntools: {1}\nmodel: {2}\n---\nDo it."
+    files = {"typo": ("read_fil", "inherit"), "gone": ("read_file", "no-such-model"),
+             "odd": ("read_file", "nobody:big"), "good": ("read_file", "openai:gpt-5")}  # fmt: skip
+    for name, (tools, model) in files.items():
+        (folder / f"{name}.md").write_text(front.format(name, tools, model))
+    FolderTrust(home()).trust(places)
+    listed = {one["name"]: one for one in data("list")["agents"]}
+    assert "read_file" in listed["typo"]["tool_notes"][0]
+    assert listed["good"]["tool_notes"] == []
+    assert "note: typo: no tool is called 'read_fil'" in run("list")
+    assert data("show", "typo")["tool_notes"] and "no tool is called" in run("show", "typo")
+    found = {one["name"]: one["problems"] for one in data("validate", code=1)["files"]}
+    assert {name for name, problems in found.items() if problems} == {"typo", "gone", "odd"}
+    assert "no-such-model" in found["gone"][0] and "inherit" in found["gone"][0]
+
+
+def test_validate_of_a_file_that_is_not_there_says_what_to_name() -> None:
+    from lorimer.core.errors import LorimerError
+
+    with pytest.raises(LorimerError) as fault:
+        run("validate", "gone.md")
+    assert fault.value.next
+
+
+def test_the_end_of_a_sub_agent_is_a_line_on_the_terminal(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    Screen()(SubagentEnded("s_1.2", "explore\x1b[2J", "over_budget"))
+    told = capsys.readouterr().err
+    assert "sub-agent explore\\x1b[2J: over_budget (s_1.2)" in told and "\x1b[2J" not in told

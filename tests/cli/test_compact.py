@@ -62,3 +62,13 @@ def test_bad_input_is_said(cli: Cli, serve: Any) -> None:
     assert cli.run("compact", "s_nothing").returncode != 0
     ended = cli.run("compact", session, "--strategy", "none", "--json")
     assert json.loads(ended.stdout)["why"].startswith("the strategy none")
+
+
+def test_without_a_key_it_ends_as_run_does(cli: Cli, serve: Any) -> None:
+    session, model = researched(cli, serve)
+    words = ("compact", session, "-m", model, "--strategy", "combined")
+    asked = cli.run("run", "-m", model, "hello", LORIMER_API_KEY="wrong")
+    ended = cli.run(*words, LORIMER_API_KEY="wrong")
+    assert ended.returncode == asked.returncode == 4, ended
+    assert b"LORIMER_API_KEY" in ended.stderr and b"Check" in ended.stderr
+    assert not ended.stdout

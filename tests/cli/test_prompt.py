@@ -229,3 +229,16 @@ class TestLint:
         for name, words in (("broken", b"not today"), ("missing", b"has no missing")):
             ended = cli.run("prompt", "lint", "--build", "--from", f"own.py:{name}")
             assert ended.returncode not in (0, 1) and words in ended.stderr
+
+
+def test_what_run_has_sent_is_what_a_new_session_would_send(cli: Any, serve: Any) -> None:
+    model = serve("Hello.").model
+    assert cli.run("run", "-m", model, "hello").returncode == 0
+    listed = cli.run("sessions", "list", "--json").stdout.splitlines()
+    session = json.loads(listed[0])
+    session = session[0] if isinstance(session, list) else session
+    new = cli.json("prompt", "show", "--model", model, "--json")
+    assert new["sha256"] == cli.json("prompt", "show", session["id"], "--json")["sha256"]
+    assert "skill" in [one["name"] for one in new["tools"]]
+    ended = cli.run("prompt", "diff", session["id"])
+    assert ended.returncode == 0, ended.stdout.decode()

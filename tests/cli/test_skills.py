@@ -252,3 +252,66 @@ def test_no_skills_where_nobody_wants_them(
     assert ended.returncode == 0
     assert b"begun without skills" in ended.stderr
     assert "<skills>" not in json.dumps(at.server.received[1].json)
+
+
+def test_the_list_marks_what_was_forgiven(cli: Cli, person: Path) -> None:
+    place = person / ".agents/skills"
+    skill(place, "odd", GOOD.replace("---\n\nDo", "version: 1\n---\n\nDo"))
+    skill(place, "plain")
+    text = cli.run("skills", "list").stdout.decode()
+    assert text.count("forgiven") == 1
+    assert "1 thing was forgiven: lorimer skills show odd" in text
+
+
+@pytest.mark.parametrize("trusted", [False, True])
+def test_a_skill_has_one_state_by_its_name_and_by_its_path(
+    cli: Cli, person: Path, trusted: bool
+) -> None:
+    skill(cli.folder / ".agents/skills", "ours")
+    if trusted:
+        assert cli.run("trust", "folder", "--yes").returncode == 0
+    seen = []
+    for word in ("ours", ".agents/skills/ours", "./.agents/skills/ours/"):
+        shown = run_json(cli, "skills", "show", word, "--json")
+        looked = run_json(cli, "skills", "review", word, "--json", code=0 if trusted else 1)
+        seen += [(one["source"], one["state"]) for one in (shown, looked)]
+    assert set(seen) == {("project", "available" if trusted else "not_trusted")}
+
+
+def test_a_refused_folder_is_refused_with_its_own_reason(cli: Cli, person: Path) -> None:
+    skill(person / ".agents/skills", "aaa", "---\n{{ ] :\n---\n")
+    bad = skill(cli.folder, "bad")
+    (bad / "loop").symlink_to(".")
+    found = run_json(cli, "skills", "show", "./bad", "--json", code=2)
+    assert "itself" in found["message"]
+
+
+_NAMES = "abcdefghi"
+
+
+def _bombs(person: Path) -> None:
+    """A skill and an agent whose front matter would be ten billion values."""
+    lines = ["a: &a [x,x,x,x,x,x,x,x,x,x]"]
+    for a, b in zip(_NAMES, _NAMES[1:] + "j", strict=True):
+        lines.append(f"{b}: &{b} [{','.join([f'*{a}'] * 10)}]")
+    text = "---\nname: b\ndescription: d\nmetadata:\n  " + "\n  ".join(lines) + "\n---\nx\n"
+    for place, name in ((".agents/skills/b", "SKILL.md"), (".agents/agents", "b.md")):
+        (person / place).mkdir(parents=True)
+        (person / place / name).write_text(text)
+
+
+@pytest.mark.parametrize("command", ["skills list", "agents list", "agents validate"])
+def test_an_alias_bomb_is_said_and_stops_nothing(cli: Cli, person: Path, command: str) -> None:
+    _bombs(person)
+    agent = [str(person / ".agents/agents")] if command.endswith("validate") else []
+    code = 1 if agent else 0
+    ended = cli.run(*command.split(), *agent, "--json", timeout_s=60)
+    assert ended.returncode == code
+    assert "which is not expanded here" in ended.stdout.decode()
+
+
+def test_a_run_beside_an_alias_bomb_answers(cli: Cli, person: Path, serve: Any) -> None:
+    _bombs(person)
+    served = serve("Here.")
+    ended = cli.run("run", "--model", served.model, "--tools", "agents", "--skills", "Hi")
+    assert (ended.returncode, ended.stdout) == (0, b"Here.\n"), ended

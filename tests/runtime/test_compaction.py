@@ -428,7 +428,7 @@ async def test_earlier_summaries_are_made_shorter_when_that_is_needed(tmp_path: 
         named = [one for e in summaries for one in e.meta["calls"]]
         every = [c.id for e in session.entries for c in e.calls]
         assert len(named) == len(set(named)) and set(every) - set(named) < set(every[-3:])
-        assert all(one in sent(session) for one in named)
+        assert all(one in sent(session) for one in (named[0], named[-1]))
         assert not [e for e in session.entries if FAILED in e.meta]
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import json
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -55,6 +57,10 @@ def list_(folder: Folder = Path("."), as_json: AsJson = False) -> None:
         tools = "those of the caller" if one.tools is None else ", ".join(one.tools) or "none"
         table.add_row(safe(one.name), safe(tools), safe(" ".join(one.description.split())))
     Console().print(table)
+    for one in found.definitions.values():
+        problems, notes = _about_tools(one)
+        for text in (*problems, *notes):
+            print(f"note: {safe(one.name)}: {safe(text)}")
     for notice in found.notices:
         print(f"note: {safe(notice)}")
 
@@ -67,15 +73,14 @@ def show(
 ) -> None:
     """One agent whole: its tools, its model, its instructions, and where it is defined."""
     from lorimer.cli.terminal import safe
-    from lorimer.tools.registry import near
 
-    found = _catalogue(folder).definitions
-    one = found.get(name)
+    found = _catalogue(folder)
+    one = found.definitions.get(name)
     if one is None:
-        names = near(name, found) or list(found)
-        raise UsageFault(f"There is no agent {name!r}.", next=f"Use one of: {', '.join(names)}.")
+        raise _absent(name, found, folder)
+    problems, notes = _about_tools(one)
     if as_json:
-        print(json.dumps(one.to_json(), ensure_ascii=False))
+        print(json.dumps(one.to_json() | {"tool_notes": [*problems, *notes]}, ensure_ascii=False))
         return
     tools = "those of whoever starts it" if one.tools is None else ", ".join(one.tools) or "none"
     print(f"{safe(one.name)} · {safe(one.source)}")
@@ -88,7 +93,7 @@ def show(
     if one.only_reads:
         print("It may change nothing.")
     print(f"\n{safe(one.description)}\n\n{safe(one.system)}")
-    for notice in one.notices:
+    for notice in (*problems, *notes, *one.notices):
         print(f"note: {safe(notice)}")
 
 
@@ -141,7 +146,8 @@ def validate(
 ) -> int:
     """Look through definitions: what is wrong, what is not used, which tools do not exist.
 
-    Exit code 1: a file cannot be used at all, or a tool's name looks misspelt.
+    Exit code 1: a file cannot be used at all, a tool's name looks misspelt, or there is no such
+    model.
     """
     from lorimer.cli.terminal import safe
 
@@ -174,21 +180,35 @@ def _files(paths: list[Path] | None, folder: Path) -> list[Path]:
         elif path.is_file():
             out.append(path)
         else:
-            raise UsageFault(f"There is no file or folder {path}.")
+            raise UsageFault(
+                f"There is no file or folder {path}.",
+                next="Name a definition or a folder of them, or nothing for this project's.",
+            )
     return out
 
 
 def _validated(path: Path) -> dict[str, Any]:
     from lorimer.context.agents import AgentDefinitionFault, read_file
-    from lorimer.toolkits import all_tools
-    from lorimer.tools.registry import near
 
     try:
         one = read_file(path)
     except AgentDefinitionFault as fault:
-        return {"file": str(path), "name": None, "problems": [str(fault)], "notices": []}
-    known = {tool.name for tool in all_tools(allow_unsandboxed=True)} | {"skill"}
-    problems, notices = [], list(one.notices)
+        told = f"{fault.message} {fault.next}".strip()
+        return {"file": str(path), "name": None, "problems": [told], "notices": []}
+    problems, notices = _about_tools(one)
+    no_model, no_access = _about_model(one.model)
+    return {
+        "file": str(path), "name": one.name, "problems": [*problems, *no_model],
+        "notices": [*one.notices, *notices, *no_access],
+    }  # fmt: skip
+
+
+def _about_tools(one: Definition) -> tuple[list[str], list[str]]:
+    """Names of tools that look misspelt, and others that no built-in tool has, in words."""
+    from lorimer.tools.registry import near
+
+    problems, notices = [], []
+    known = _built_in()
     for name in (*(one.tools or ()), *one.without):
         if name in known:
             continue
@@ -197,11 +217,74 @@ def _validated(path: Path) -> dict[str, Any]:
             problems.append(f"no tool is called {name!r}; did you mean {' or '.join(like)}?")
         else:
             notices.append(f"{name} is no built-in tool: it is given only where there is one")
-    return {"file": str(path), "name": one.name, "problems": problems, "notices": notices}
+    return problems, notices
+
+
+@functools.lru_cache(maxsize=1)
+def _built_in() -> frozenset[str]:
+    from lorimer.toolkits import all_tools
+
+    return frozenset({tool.name for tool in all_tools(allow_unsandboxed=True)} | {"skill"})
+
+
+_TIERS = frozenset({"sonnet", "opus", "haiku"})
+"""Short names of models that published definitions use."""
+
+
+def _about_model(name: str) -> tuple[list[str], list[str]]:
+    """Why there is no such model, and why it cannot be used here (a key, a package), in words."""
+    import asyncio
+
+    from lorimer.context.agents import INHERIT
+    from lorimer.core.errors import ConfigError, LorimerError, UnknownModel
+    from lorimer.models.registry import resolve
+
+    if name == INHERIT:
+        return [], []
+    if name in _TIERS:
+        words = f"the model {name!r} is another program's word: give it a model with "
+        return [], [words + "SubagentSettings(models=…), or write `model: inherit`"]
+    try:
+        found = resolve(name)
+    except (UnknownModel, ConfigError) as fault:
+        told = f"the model {name!r} cannot be found: {fault.message} {fault.next}".strip()
+        return [f"{told} Or write `model: inherit`."], []
+    except LorimerError as fault:  # a key or a package is missing here
+        return [], [f"the model {name!r} cannot be used here: {fault.message}"]
+    asyncio.run(found.aclose())
+    return [], []
+
+
+def _absent(name: str, found: Catalogue, folder: Path) -> UsageFault:
+    """Why there is no agent of this name here, and the step to it."""
+    from lorimer.tools.registry import near
+
+    waiting = found.untrusted.get(name)
+    if waiting is not None:
+        return UsageFault(
+            f"The agent {name!r} is written in {waiting.source}, but it is not used: "
+            f"{found.why_untrusted}.",
+            next="Read what is in the folder, then trust it: lorimer trust folder "
+            + shlex.quote(str(folder)),
+        )
+    for path in _files(None, folder):
+        one = _validated(path) if path.stem == name else None
+        if one is not None and one["name"] is None:
+            return UsageFault(
+                f"{path} is there, but it is no agent.",
+                next=f"lorimer agents validate {path}: {one['problems'][0]}",
+            )
+    names = near(name, found.definitions) or list(found.definitions)
+    return UsageFault(
+        f"There is no agent {name!r}.",
+        next=f"Use one of: {', '.join(names)}. Or write it: lorimer agents new {name} DESCRIPTION",
+    )
 
 
 def _plain(one: Definition) -> dict[str, Any]:
-    return {key: value for key, value in one.to_json().items() if key != "system"}
+    problems, notes = _about_tools(one)
+    plain = {key: value for key, value in one.to_json().items() if key != "system"}
+    return plain | {"tool_notes": [*problems, *notes]}
 
 
 def _catalogue(folder: Path) -> Catalogue:

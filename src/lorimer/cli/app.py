@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 
 import typer
 
@@ -77,10 +78,17 @@ def _root(
 
 
 def run_app() -> int:
-    """Run the command of `sys.argv`; its exit code. Known faults become one clear message."""
+    """Run the command of `sys.argv`; its exit code. Known faults become one clear message, with
+    `--json` one JSON object on stdout."""
+    as_json = wants_json(sys.argv[1:])
     try:
         result = app(prog_name="lorimer", standalone_mode=False)
     except LorimerError as fault:
+        if as_json:
+            from lorimer.cli.execute import emit, fault_json
+
+            emit(fault_json(fault))
+            return fault.exit_code
         return report(fault)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -95,9 +103,32 @@ def run_app() -> int:
         shown = getattr(fault, "show", None)
         if shown is None:
             raise
-        shown()  # a usage error of the command line library
-        return int(getattr(fault, "exit_code", 2))
+        code = int(getattr(fault, "exit_code", 2))
+        if as_json:
+            _emit_usage(fault, code)
+        else:
+            shown()  # a usage error of the command line library
+        return code
     return result if isinstance(result, int) else 0
+
+
+def wants_json(words: Sequence[str]) -> bool:
+    """Whether these words ask for JSON: `--json` before a `--`."""
+    words = list(words)
+    return "--json" in words[: words.index("--") if "--" in words else len(words)]
+
+
+def _emit_usage(fault: Exception, code: int) -> None:
+    """A usage error of the command line library, in the form of every other fault."""
+    from lorimer.cli.execute import emit, fault_json
+    from lorimer.core.errors import UsageFault
+
+    told = getattr(fault, "format_message", None)
+    message = (str(told()) if told is not None else "") or "A command is missing."
+    context = getattr(fault, "ctx", None)
+    path = getattr(context, "command_path", "lorimer")
+    step = f"`{path} --help` shows how it is used."
+    emit(fault_json(UsageFault(message, next=step)) | {"exit_code": code})
 
 
 def report(fault: LorimerError) -> int:

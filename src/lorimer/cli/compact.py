@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+import sys
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lorimer.cli.run import AsJson, Model, Quiet, StorePath, Unsandboxed, Yes
+from lorimer.cli.run import AsJson, Model, Quiet, StorePath, Unsandboxed, Wait, Yes
+from lorimer.core.messages import Kind
 
 if TYPE_CHECKING:
     from lorimer.runtime.compaction_report import Report
@@ -34,12 +37,15 @@ def compact(
     store: StorePath = None,
     quiet: Quiet = False,
     allow_unsandboxed: Unsandboxed = False,
+    wait: Wait = False,
 ) -> int:
     """Replace the old tool results of a session by short summaries.
 
     What the user said, answers, failures and loaded skills stay word for word. Nothing is lost:
     results stay in the record, and each summary says how its pages are read again. A line that the
     model writes and no result holds is dropped.
+
+    Exit codes: 0 done or shown, 1 not done, 4 model failed, 6 session in use, 130 stopped.
 
     Examples:
 
@@ -72,9 +78,17 @@ def compact(
                     workspace=str(record.meta.get("workspace", ".")), watch=screen,
                     secrets=StoredVault(),
                 )  # fmt: skip
-                async with agent.session(record.id, wait_s=2.0) as session:
+                async with agent.session(record.id, wait_s=None if wait else 2.0) as session:
                     before = _calls(session)
-                    report = await session.compact(strategy, dry_run=dry_run)
+                    compactions = _compactions(session)
+                    try:
+                        report = await session.compact(strategy, dry_run=dry_run)
+                    except asyncio.CancelledError:
+                        done = _compactions(session) > compactions
+                        return _stopped(session_id, done=done, as_json=as_json)
+                    fault = session.compaction.fault
+                    if fault is not None and not report.done and not dry_run:
+                        raise fault
             finally:
                 await chosen.aclose()
         finally:
@@ -87,6 +101,28 @@ def compact(
         return 0 if report.done or dry_run else 1
 
     return run_async(work, as_json=as_json)
+
+
+def _compactions(session: Session) -> int:
+    return sum(entry.kind is Kind.COMPACTION for entry in session.trajectory.entries)
+
+
+def _stopped(session_id: str, *, done: bool, as_json: bool) -> int:
+    """Say what a compaction that was stopped has left; the exit code."""
+    from lorimer.cli.execute import emit
+
+    words = (
+        "Stopped, but the compaction was recorded before."
+        if done
+        else "Stopped: nothing was replaced, the context is as it was."
+    )
+    again = f"Again: lorimer compact {session_id}"
+    if as_json:
+        emit({"session": session_id, "done": done, "stop": "cancelled", "message": words,
+              "next": "" if done else again, "exit_code": 130})  # fmt: skip
+    else:
+        print(words if done else f"{words}\n{again}", file=sys.stderr)
+    return 130
 
 
 def _calls(session: Session) -> dict[str, tuple[str, str, int]]:

@@ -92,10 +92,11 @@ def show_flags(result: RunResult, screen: Screen) -> None:
     """Short lines about what the answer says and nothing recorded bears out."""
     from lorimer.cli.terminal import flat
 
-    for flag in result.flags[:_MOST_FLAGS]:
+    shown = [flag for flag in result.flags if flag.worth_showing]
+    for flag in shown[:_MOST_FLAGS]:
         near = f" Nearest: {flag.nearest}." if flag.nearest else ""
         screen.line(f"! check {flat(flag.text)!r}: {flat(flag.why + near)}")
-    more = len(result.flags) - _MOST_FLAGS
+    more = len(shown) - _MOST_FLAGS
     if more > 0:
         screen.line(f"! and {more} more; --json shows all of them.")
 

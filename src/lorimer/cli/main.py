@@ -25,6 +25,15 @@ def main() -> None:
 
     for word in sys.argv[1:]:
         if any(0xD800 <= ord(c) < 0xE000 for c in word):  # bytes that are no UTF-8
+            from lorimer.cli.app import wants_json
+
+            if wants_json(sys.argv[1:]):
+                from lorimer.cli.execute import emit, fault_json
+                from lorimer.core.errors import UsageFault
+
+                step = "Write it in UTF-8; rename a file or folder that is not."
+                emit(fault_json(UsageFault(f"The argument {word!a} is not UTF-8.", next=step)))
+                sys.exit(2)
             print(f"lorimer: the argument {word!a} is not UTF-8.", file=sys.stderr)
             print("  → Write it in UTF-8; rename a file or folder that is not.", file=sys.stderr)
             sys.exit(2)

@@ -12,6 +12,8 @@ from lorimer.cli import prompt_diff, prompt_lint
 from lorimer.cli.run import Folder, ProjectRules, StorePath
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from lorimer.cli.prompt_sources import Source
 
 app = typer.Typer(
@@ -105,6 +107,8 @@ def _print(source: Source, report: dict[str, Any]) -> None:
     for name, right in (("part", False), ("owner", False), ("stability", False), ("bytes", True),
                         ("tokens", True)):  # fmt: skip
         table.add_column(name, justify="right" if right else "left", overflow="fold")
+    if source.wire == "anthropic":
+        _add_tools(table, report)
     for row in report["parts"]:
         table.add_row(
             row["name"], safe(row["owner"]), row["stability"], f"{row['bytes']:,}",
@@ -112,13 +116,13 @@ def _print(source: Source, report: dict[str, Any]) -> None:
         )  # fmt: skip
         if row["boundary_after"]:
             table.add_row("  ── cache boundary", "", "", "", "")
-    for row in report["tools"]:
-        table.add_row(
-            f"tool {safe(row['name'])}", "", "", f"{row['bytes']:,}", f"{row['tokens']:,}"
-        )
+    if source.wire != "anthropic":
+        _add_tools(table, report)
     Console().print(table)
     if source.wire == "anthropic":
-        print("\nThis provider reads the tools before the system text.")
+        print("\nThis provider reads the tools before the system text, and caches them with it.")
+    elif report["tools"]:
+        print("\nThe tools are part of what the provider can cache, too.")
     sent = ""
     if source.rendered:
         sent = f"; {report['bytes']:,} bytes as they are sent, sha256 {report['sha256'][:12]}…"
@@ -131,3 +135,12 @@ def _print(source: Source, report: dict[str, Any]) -> None:
               f"{stored['rebased_at_entry']}.")  # fmt: skip
     else:
         print("Stored with the session: these bytes are sent for as long as it lasts.")
+
+
+def _add_tools(table: Table, report: dict[str, Any]) -> None:
+    from lorimer.cli.terminal import safe
+
+    for row in report["tools"]:
+        table.add_row(
+            f"tool {safe(row['name'])}", "", "", f"{row['bytes']:,}", f"{row['tokens']:,}"
+        )

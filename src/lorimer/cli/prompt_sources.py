@@ -134,7 +134,7 @@ async def of_now(
     Raises:
         LorimerError: when there are no such tools, or no such folder.
     """
-    from lorimer.cli.run import rules_wanted
+    from lorimer.cli.run import answers_wanted, rules_wanted, skills_wanted, wants_status
     from lorimer.cli.setup import choose_tools, for_model
     from lorimer.models.registry import default_model
 
@@ -147,6 +147,8 @@ async def of_now(
     return await _built(
         store, chosen, given, "a new session here", notices, system=system, workspace=folder,
         project_rules=rules_wanted(chosen, project_rules),
+        skills=skills_wanted(chosen, None, tools=tools), status=wants_status(chosen, None),
+        answers=answers_wanted(check=True, fill=False),
     )  # fmt: skip
 
 
@@ -177,11 +179,14 @@ async def of_session_now(store: SqliteStore, session_id: str, before: Source) ->
         notices.append(f"The folder {workspace} is not there any more: its rules are left out.")
         workspace = Path()
         stored = {}
+    from lorimer.cli.run import skills_wanted, wants_status
+
     built = await _built(
         store, chosen, tools or [], f"session {record.id}, if it began now", notices,
         system=given, workspace=workspace, project_rules=bool(stored.get("project_rules")),
         answers="fill" if any(p.name == "answers" and p.owner == OWN for p in parts) else None,
         compaction=None if "recall" in [t["name"] for t in before.tools] else "none",
+        skills=skills_wanted(chosen, None, begun=record), status=wants_status(chosen, None),
     )  # fmt: skip
     if tools is not None:
         return built

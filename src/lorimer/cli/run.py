@@ -92,13 +92,17 @@ CheckAnswers = Annotated[
     bool,
     typer.Option(
         "--check-answers/--no-check-answers",
-        help="Warn of numbers, dates, ids and states in the answer that no result bears out.",
+        help="Warn of numbers, dates, ids and states in the answer that no result bears out. "
+        "Default: yes in `lorimer run`, no in `lorimer chat`.",
+        show_default=False,
     ),
 ]
 FillAnswers = Annotated[
     bool,
     typer.Option(
-        "--fill-answers", help="Let the model name result fields, {{tool.field}}; code fills them."
+        "--fill-answers",
+        help="Let the model name result fields, {{tool.field}}; code fills them. It needs tools "
+        "that return objects with fields: texts, as of read_file, have none.",
     ),
 ]
 Wait = Annotated[bool, typer.Option("--wait", help="Wait while another process has the session.")]

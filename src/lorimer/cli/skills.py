@@ -53,14 +53,14 @@ def chosen(name: str, folder: Path) -> tuple[SkillLibrary, Listed]:
 
     as_path = Path(name).expanduser()
     if is_path(name) or (as_path / "SKILL.md").is_file():
-        library = opened(folder, as_path)
-        real = as_path.resolve()
-        for listed in library.listed:
-            if listed.skill.folder == real:
-                return library, listed
-        refused = next(iter(library.not_loaded), None)
-        if refused is not None:
-            raise UsageFault(refused.message, next=refused.next)
+        real = (as_path.parent if as_path.name.lower() == "skill.md" else as_path).resolve()
+        for library in (opened(folder), opened(folder, real)):  # as it is by its name, if found
+            for listed in library.listed:
+                if listed.skill.folder == real:
+                    return library, listed
+        for refused in library.not_loaded:
+            if refused.folder.resolve() == real:
+                raise UsageFault(refused.message, next=refused.next)
         raise UsageFault(f"{as_path} is no skill.", next="Name a folder with a SKILL.md.")
     library = opened(folder)
     found = library.find(name)
@@ -98,6 +98,10 @@ def list_skills(folder: Folder = Path("."), as_json: AsJson = False) -> None:
         text = one.why.capitalize() if one.why else _shortened(one.skill.description)
         for line in wrapped(flat(text), _ROOM, "    "):
             print(line)
+        if one.skill.forgiven:
+            count = len(one.skill.forgiven)
+            things = "thing was" if count == 1 else "things were"
+            print(f"    {count} {things} forgiven: lorimer skills show {flat(one.skill.name)}")
     for refused in library.not_loaded:
         print(f"{flat(str(refused.folder))}  NOT LOADED: {refused.code}")
         for line in wrapped(flat(f"{refused.message} {refused.next}"), _ROOM, "    "):
@@ -169,15 +173,17 @@ def validate_skills(
 ) -> int:
     """Check folders against the Agent Skills specification, strictly. Exit code 1: one is invalid.
 
-    Loading forgives more than this: `lorimer skills show` says what. With --json a list of
-    {"path", "name", "valid", "problems": [{"field", "message", "next"}]}.
+    Loading forgives more than this (`lorimer skills show` says what), and refuses some that are
+    valid: that, and what is odd, is said as a note. With --json a list of {"path", "name", "valid",
+    "problems": [{"field", "message", "next"}], "remarks": the same}.
     """
     from lorimer.cli.terminal import flat, wrapped
+    from lorimer.context.skills.remarks import remarked
     from lorimer.context.skills.validate import validate
 
     if below:
         folders = _below(folders)
-    verdicts = [validate(folder) for folder in folders]
+    verdicts = [remarked(validate(folder)) for folder in folders]
     if as_json:
         print(json.dumps([_verdict(one) for one in verdicts]))
     else:

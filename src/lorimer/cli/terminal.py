@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any, TextIO
 
 from lorimer.core.calls import Outcome
-from lorimer.core.watch import Alert, CallBegan, CallEnded, CallOutput, Warned
+from lorimer.core.watch import Alert, CallBegan, CallEnded, CallOutput, SubagentEnded, Warned
 from lorimer.models.protocol import Discarded, Progress, ReasoningDelta, TextDelta
 
 _SHOWN = 100
@@ -137,6 +137,8 @@ class Screen:
                     self._progress(safe(last)[:_SHOWN])
             case CallEnded():
                 self._ended(event)
+            case SubagentEnded(session, agent, status, _):
+                self.line(f"{self._paint('•', 36)} sub-agent {flat(agent)}: {status} ({session})")
             case Alert(message=message):
                 self.line(f"{self._paint('!', 33)} alert: {safe(message)}")
             case Warned(message):

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from lorimer.context.skills.front_matter import FrontMatterFault, lenient
+from lorimer.context.skills.front_matter import NO_END, FrontMatterFault, lenient
 from lorimer.core.errors import LorimerError
 
 FOLDERS = (".lorimer/agents", ".agents/agents", ".claude/agents")
@@ -99,13 +99,20 @@ def parse(text: str, *, file_name: str, source: str) -> Definition:
         file_name: names the definition when its front matter does not, or not usably.
 
     Raises:
-        AgentDefinitionFault: when it says neither what the agent is for nor what it does.
+        AgentDefinitionFault: when it says neither what the agent is for nor what it does, and for a
+            text without whole front matter: its tools would be guessed.
     """
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     try:
         read = lenient(text)
     except FrontMatterFault as fault:
         raise AgentDefinitionFault(f"{source}: {fault.message}", next=fault.next) from fault
+    if not read.fields or NO_END in read.forgiven:
+        what = "has no end" if read.fields else "is missing or empty"
+        raise AgentDefinitionFault(
+            f"{source} defines no agent: its front matter {what}.",
+            next="Put its name, description and tools at the top, between two lines ---.",
+        )
     notices = list(read.forgiven)
     fields = {key.casefold().replace("-", "").replace("_", ""): (key, value)
               for key, value in reversed(read.fields.items())}  # fmt: skip
@@ -330,7 +337,8 @@ def _steps(found: tuple[str, Any] | None, notices: list[str]) -> int | None:
     if found is None:
         return None
     text = _text(found).strip()
-    if text.isascii() and text.isdigit() and int(text) > 0:
+    if text.isascii() and text.isdigit() and len(text) <= 9 and int(text) > 0:
         return int(text)
-    notices.append(f"{found[0]} is {text!r}, which is no number of steps; it is not used")
+    shown = text if len(text) <= 60 else text[:60] + "…"
+    notices.append(f"{found[0]} is {shown!r}, which is no number of steps; it is not used")
     return None

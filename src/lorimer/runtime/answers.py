@@ -181,6 +181,7 @@ class SessionAnswers:
         if nothing and not settings.without_results and not fills:
             return Checked(answer)
         self._catch_up()
+        self._evidence.today = self._session.agent.clock.now().date()
         shown = answer
         filled: list[Filled] = []
         flags: list[Flag] = []

@@ -10,38 +10,31 @@ import asyncio
 import functools
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from lorimer.context.auditor.expected import rule_of
 from lorimer.context.compaction.choose import chosen
+from lorimer.context.compaction.depth import DEPTHS, WHOLE, Depth
 from lorimer.context.compaction.digest import Digest, References
 from lorimer.context.compaction.history import CLOSED, FAILED, TOKENS, History
 from lorimer.context.compaction.instructions import in_view
 from lorimer.context.compaction.notes import NOTE
 from lorimer.context.compaction.options import Compaction
-from lorimer.context.compaction.plan import Made, Plan, characters_of, make, plan_of
+from lorimer.context.compaction.plan import Made, Plan, characters_of, make
 from lorimer.context.compaction.summary import Checked, Dropped, Refused, told
-from lorimer.context.compaction.units import Unit, units_of, whole_loop
+from lorimer.core.errors import LorimerError
 from lorimer.core.messages import Entry, Kind
 from lorimer.core.watch import Warned
+from lorimer.runtime.compaction_planning import plan_for, units_for
 from lorimer.runtime.compaction_references import references_of
-from lorimer.runtime.compaction_report import Report, Trial, cannot_help
+from lorimer.runtime.compaction_report import Report, Trial, cannot_help, is_small
 from lorimer.runtime.compaction_sources import Sources
+from lorimer.runtime.compaction_worth import LEAST, NEARLY_FULL, STEP, Worth
 from lorimer.runtime.summaries import Stopped, Summariser
 
 if TYPE_CHECKING:
     from lorimer.runtime.session import Session
     from lorimer.tools.dispatch.state import CallState
-
-_ROOM: Final = 0.75
-"""Of the threshold, what a compaction tries to come down to: below it there is room for some turns
-before the next one."""
-_GOOD_PART: Final = 0.1
-_NEARLY_FULL: Final = 0.95
-"""Share of the budget above which an open thinking loop is compacted whole."""
-_DEPTHS: Final = ((1.0, 1.0, False), (0.3, 0.5, True), (0.0, 0.25, True), (0.0, 0.1, True))
-"""How much of lines and terms stays, and whether earlier summaries are made shorter too: each is
-tried when the one before it was not small enough."""
 
 
 class SessionCompaction:
@@ -54,7 +47,10 @@ class SessionCompaction:
         self.sources = Sources(session)
         self._said: set[str] = set()
         self._tried_at = -1
+        self._wait_until = 0.0
         self._entry_failures: list[str] = []
+        self.fault: LorimerError | None = None
+        """Why the model gave no summary when it was asked last."""
 
     # --- before each request ---
 
@@ -75,9 +71,10 @@ class SessionCompaction:
             await self._note(ended=False)
         if self.history.open(options.most_failures):
             self._once(
+                "breaker",
                 f"The context is not compacted any more: {self.history.failures} tries in a row "
                 f"failed (the last: {self.history.why}). Begin a new session, or try by hand: "
-                f"lorimer compact {self.session.id}"
+                f"lorimer compact {self.session.id}",
             )
             return
         if options.at_entry:
@@ -89,7 +86,7 @@ class SessionCompaction:
         try:
             if tokens > options.threshold * budget:
                 self._tried_at = len(entries)
-                await self.compact(tokens=tokens)
+                await self._when_full(options, tokens, budget)
             elif options.strategy == "layered" and not self._provider_edits and self._is_cold():
                 await self._drop_noise(tokens)
         except Stopped:
@@ -148,72 +145,110 @@ class SessionCompaction:
         if options.strategy == "none":
             return Report("none", why="the strategy none leaves everything as it is")
         self.history.feed(self.session.trajectory.entries)
-        full = options.threshold * self.budget if self.budget else float("inf")
-        goal = _ROOM * full
+        return await self._compact(options, tokens, dry_run=dry_run)
+
+    async def _when_full(self, options: Compaction, tokens: int, budget: int) -> None:
+        """Compact where that is worth a break of the cache, or where it cannot wait."""
+        forced = tokens > NEARLY_FULL * budget
+        if tokens < self._wait_until and not forced:
+            return
+        if self._wait_until and tokens < self._wait_until - 2 * STEP * budget:
+            self._wait_until = 0.0
+        prefix = tokens * len(self.session.trajectory.prefix.rendered) / self._everything()
+        if prefix > options.threshold * budget - LEAST * budget:
+            self._once(
+                "prefix",
+                f"The instructions and tools alone have about {round(prefix):,} tokens of the "
+                f"{budget:,} that a request may have; there is little room for anything else. Give "
+                "the session fewer tools or shorter instructions, or a model with a larger window.",
+            )
+        await self._compact(options, tokens, must=forced)
+
+    async def _compact(
+        self, options: Compaction, tokens: int, *, must: bool = True, dry_run: bool = False
+    ) -> Report:
+        """Args:
+        must: also when it wins little.
+        """
+        layered = options.strategy == "layered"
+        units = units_for(self.session, tokens, self.budget)
+        view = self.session.trajectory.view
+        free = sum(
+            characters_of(view[at])
+            for unit in units
+            if not unit.why_kept and (unit.turns or layered)
+            for at in range(unit.first, unit.last + 1)
+        )
+        worth = Worth.of(tokens, free / self._everything(), options.threshold, self.budget)
+        if not must and not worth.possible:
+            return self._wait(options, tokens)
         best: Trial | None = None
         model: Checked | None = None
-        fresh = False
-        for facts, terms, fold in _DEPTHS if options.strategy == "layered" else _DEPTHS[:1]:
-            if fold and best is None and tokens <= goal:
+        fresh = 0
+        plans: dict[bool, tuple[Plan, References]] = {}
+        for depth in DEPTHS if layered else DEPTHS[:1]:
+            if depth.fold and best is None and tokens <= worth.goal:
                 break  # nothing is new, and nothing is too large
-            plan = self._plan(options, tokens, fold=fold)
+            if depth.fold not in plans:
+                plan = plan_for(self.sources, units, fold=depth.fold)
+                references = await references_of(self.session, plan.digests, write=not dry_run)
+                plans[depth.fold] = plan, references
+            plan, references = plans[depth.fold]
             if not plan.blocks:
                 continue
-            fresh = fresh or not fold
-            trial = await self._attempt(plan, options, tokens, goal, facts, terms, model, dry_run)
+            fresh = fresh or (0 if depth.fold else plan.characters)
+            trial = await self._attempt(
+                plan, options, tokens, worth.goal, depth, references, model, dry_run
+            )
             model = trial.model
-            if best is None or _is_worth(trial.report, best.report, full):
+            if best is None or worth.is_better(trial.report, best.report):
                 best = trial
-            if not best.report.why and best.report.tokens_after <= goal:
+            if not best.report.why and best.report.tokens_after <= worth.goal:
                 break
         if best is None or (best.report.why and not fresh):
             return self._nothing(options, tokens)
         if dry_run:
             return best.report
         if best.report.why:
+            if layered and not must and tokens * fresh / self._everything() < worth.least:
+                return self._wait(options, tokens)  # there will be more to replace
             await self._failed(best.report.why)
             return best.report
+        if not must and layered and not worth.enough(best.report):
+            return self._wait(options, tokens)
+        self._wait_until = 0.0
         return await self._record(best, options)
 
-    def _plan(self, options: Compaction, tokens: int, *, fold: bool, noise: bool = False) -> Plan:
-        session = self.session
-        view, covers = session.trajectory.view, session.trajectory.covers()
-        goes_back = session.model.profile.reasoning != "drop"
-        units = units_of(view, reasoning_goes_back=goes_back)
-        budget = self.budget
-        loop: Unit | None = None
-        if units and budget is not None and tokens > _NEARLY_FULL * budget:
-            loop = whole_loop(units[-1], view)
-            if loop is not None:
-                units[-1] = loop
-        if noise:
-            units = [
-                u if u.turns and all(self.sources.is_noise(view[t.results]) for t in u.turns)
-                else replace(u, why_kept=u.why_kept or "it is no noise")
-                for u in units
-            ]  # fmt: skip
-        again = self.sources.again(view) if fold else None
-        return plan_of(
-            view, covers, units, self.sources.digests, again=again, whole_loop=loop is not None
-        )
+    def _wait(self, options: Compaction, tokens: int) -> Report:
+        """Nothing now: it would break the cache for little. Later there is more to replace."""
+        self._wait_until = tokens + STEP * (self.budget or 0)
+        why = "it would save too little to be worth sending the context anew"
+        return Report(options.strategy, why=why, tokens_before=tokens, tokens_after=tokens)
+
+    def _everything(self) -> int:
+        """The characters of the next request."""
+        trajectory = self.session.trajectory
+        return max(1, sum(map(characters_of, trajectory.view)) + len(trajectory.prefix.rendered))
 
     async def _attempt(
-        self, plan: Plan, options: Compaction, tokens: int, goal: float, facts: float, terms: float,
-        model: Checked | None, dry_run: bool,
+        self, plan: Plan, options: Compaction, tokens: int, goal: float, depth: Depth,
+        references: References, model: Checked | None, dry_run: bool,
     ) -> Trial:  # fmt: skip
         """One way to carry out `plan`."""
-        references = await references_of(self.session, plan.digests, write=not dry_run)
         asks = options.strategy != "layered"
         notes: Sequence[str] = ()
         users = [e.text for e in self.session.trajectory.entries if e.kind is Kind.USER]
         choose = functools.partial(
-            chosen, plan.digests, term_share=terms * options.term_share, asked=users,
+            chosen, plan.digests, term_share=depth.terms * options.term_share, asked=users,
             noted=self.sources.noted(),
         )  # fmt: skip
-        share = 0.0 if asks else facts * options.fact_share
+        share = 0.0 if asks else depth.facts * options.fact_share
         digests = await asyncio.to_thread(choose, fact_share=share)
-        made, report = self._made(plan.with_digests(digests), options, tokens, references, "notes")
+        made, report = self._made(
+            plan.with_digests(digests), options, tokens, references, "notes", depth=depth
+        )
         enough = not report.why and (report.tokens_after <= goal or cannot_help(report, goal))
+        enough = enough or is_small(plan.digests)
         wants = asks or options.summary == "always" or not (enough or options.summary == "never")
         if not wants or dry_run:
             if asks and dry_run:
@@ -231,7 +266,7 @@ class SessionCompaction:
             return Trial(report, made, model)
         notes = told(model.dropped)
         if not asks:  # what the model left out of a result stays as code chose it
-            share = 0.4 * facts * options.fact_share
+            share = 0.4 * depth.facts * options.fact_share
             digests = await asyncio.to_thread(choose, fact_share=share)
         lines = model.lines
         digests = [
@@ -239,7 +274,7 @@ class SessionCompaction:
             for d in digests
         ]
         summed, with_model = self._made(
-            plan.with_digests(digests), options, tokens, references, "model", notes
+            plan.with_digests(digests), options, tokens, references, "model", notes, depth
         )
         with_model = replace(with_model, dropped=len(model.dropped))
         notes_are_smaller = report.tokens_after < with_model.tokens_after
@@ -249,20 +284,17 @@ class SessionCompaction:
 
     def _made(
         self, plan: Plan, options: Compaction, tokens: int, references: References, level: str,
-        notes: Sequence[str] = (),
+        notes: Sequence[str] = (), depth: Depth = WHOLE,
     ) -> tuple[Made, Report]:  # fmt: skip
-        made = make(plan, references, self.session.agent.clock.now(), notes)
+        made = make(plan, references, self.session.agent.clock.now(), notes, depth=depth)
         before = plan.characters
         why = ""
         if made.characters > (1 - options.smaller_by) * before:
             shrunk = 1 - made.characters / before if before else 0.0
             why = f"it would be {shrunk:.0%} smaller; {options.smaller_by:.0%} is the least"
-        view = self.session.trajectory.view
-        prefix = self.session.trajectory.prefix.rendered
-        everything = max(1, sum(map(characters_of, view)) + len(prefix))
-        after = round(tokens * (1 - (before - made.characters) / everything))
+        after = round(tokens * (1 - (before - made.characters) / self._everything()))
         report = Report(
-            options.strategy, False, level, why, tuple(d.call.id for d in plan.digests), plan.kept,
+            options.strategy, False, level, why, made.calls, plan.kept,
             tokens, after, before, made.characters, 0, made.texts,
         )  # fmt: skip
         return made, report
@@ -327,7 +359,10 @@ class SessionCompaction:
             f"{report.tokens_before:,} tokens to {report.tokens_after:,} ({report.level})."
         )
         if report.dropped:
-            words += f" {report.dropped} line(s) of the summary were dropped: no source holds them."
+            words += (
+                f" {report.dropped} line(s) of the summary were dropped or replaced by quotations: "
+                "they are not in the words of a source."
+            )
         self._tell(words)
         return replace(report, done=True)
 
@@ -335,7 +370,7 @@ class SessionCompaction:
 
     def _nothing(self, options: Compaction, tokens: int) -> Report:
         why = "there is nothing that may be left out: only what is newest, loaded or not finished"
-        self._once(f"The context has about {tokens:,} tokens, and {why}.")
+        self._once("nothing", f"The context has about {tokens:,} tokens, and {why}.")
         return Report(options.strategy, why=why, tokens_before=tokens, tokens_after=tokens)
 
     async def _failed(self, why: str) -> None:
@@ -379,7 +414,8 @@ class SessionCompaction:
     async def _drop_noise(self, tokens: int) -> None:
         options = self.options
         assert options is not None
-        plan = self._plan(options, tokens, fold=False, noise=True)
+        units = units_for(self.session, tokens, self.budget)
+        plan = plan_for(self.sources, units, fold=False, noise=True)
         if not plan.blocks:
             return
         references = await references_of(self.session, plan.digests, write=True)
@@ -398,19 +434,7 @@ class SessionCompaction:
             self.session.remark(action, words)
         self.session.tell(Warned(self.session.agent.secrets.redact(words)))
 
-    def _once(self, words: str) -> None:
-        key = words.split(":")[0][:40]
+    def _once(self, key: str, words: str) -> None:
         if key not in self._said:
             self._said.add(key)
             self._tell(words)
-
-
-def _is_worth(deeper: Report, best: Report, full: float) -> bool:
-    """Whether to say less of old results than `best` does: to get below the threshold, or for a
-    good part of it. What is large besides is no reason."""
-    if bool(deeper.why) != bool(best.why):
-        return not deeper.why
-    if best.tokens_after <= full:
-        return False
-    saved = best.tokens_after - deeper.tokens_after
-    return saved > 0 and (deeper.tokens_after <= full or saved > _GOOD_PART * full)

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from lorimer.context.compaction.depth import WHOLE
 from lorimer.context.compaction.digest import Digest, References, by_files, by_recall, by_record
 from lorimer.context.compaction.pages import in_short_lines
 from lorimer.core.quoting import wrap_external
@@ -33,25 +34,41 @@ async def references_of(session: Session, digests: Sequence[Digest], *, write: b
         return by_record(session.id)
     if not write:
         return References(
-            lambda call, page: f'{READ}(path="…")', lambda call: f'{READ}(path="…")', every=True,
+            lambda call, page: f'{READ}(path="…")', lambda call: f'{READ}(path="…")',
+            lambda _: f'{READ}(path="…")', every=True,
             how="Nothing is lost: each page is a file that read_file reads.",
         )  # fmt: skip
-    files = await asyncio.to_thread(_files, agent.store, digests)
-    return by_files(files)
+    files, listing = await asyncio.to_thread(_files, agent.store, digests)
+    return by_files(files, listing)
 
 
-def _files(store: Store, digests: Sequence[Digest]) -> dict[tuple[str, int], str]:
-    """Every page as a file; page 0 holds the arguments. Outside content keeps its tags."""
+def _files(store: Store, digests: Sequence[Digest]) -> tuple[dict[tuple[str, int], str], str]:
+    """Every page of a long result, and every long argument (page 0), as a file; and one file that
+    lists all calls, with the short ones whole. Outside content keeps its tags."""
     out: dict[tuple[str, int], str] = {}
+    listed: list[str] = []
     for digest in digests:
         call = digest.call.id
-        out[call, 0] = _file(store, digest.call.raw)
+        listed.append(f"=== {call}: {digest.result.name} → {digest.result.outcome}")
+        if len(digest.call.raw) > WHOLE.small:
+            out[call, 0] = _file(store, digest.call.raw)
+            listed.append(f"arguments: {out[call, 0]}")
+        else:
+            listed.append(f"arguments: {digest.call.raw}")
+        if len(digest.text) <= WHOLE.small:
+            listed.append(_outside(digest, digest.text))
+            continue
         for page in digest.pages:
-            text = in_short_lines(page.of(digest.text))
-            if digest.trust is Trust.EXTERNAL:
-                text = wrap_external(text, digest.source, call)
-            out[call, page.number] = _file(store, text)
-    return out
+            out[call, page.number] = _file(store, _outside(digest, page.of(digest.text)))
+            listed.append(f"page {page.number}: {out[call, page.number]}")
+    return out, _file(store, in_short_lines("\n".join(listed)))
+
+
+def _outside(digest: Digest, text: str) -> str:
+    text = in_short_lines(text)
+    if digest.trust is Trust.EXTERNAL:
+        return wrap_external(text, digest.source, digest.call.id)
+    return text
 
 
 def _file(store: Store, text: str) -> str:

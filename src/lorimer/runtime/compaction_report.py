@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from lorimer.context.compaction.depth import WHOLE
+from lorimer.context.compaction.digest import Digest
 from lorimer.context.compaction.plan import Made
 from lorimer.context.compaction.summary import Checked
 
@@ -43,6 +46,12 @@ def cannot_help(report: Report, goal: float) -> bool:
     saved = report.characters_before - report.characters_after
     tokens_each = (report.tokens_before - report.tokens_after) / max(1, saved)
     return report.tokens_after - 0.7 * tokens_each * report.characters_after > goal
+
+
+def is_small(digests: Sequence[Digest]) -> bool:
+    """Whether most of what is replaced are short results: a model has little to shorten there."""
+    sizes = [len(d.text) for d in digests]
+    return 2 * sum(size for size in sizes if size <= WHOLE.small) > sum(sizes)
 
 
 @dataclass(frozen=True, slots=True)

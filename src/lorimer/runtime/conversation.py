@@ -67,10 +67,11 @@ class SessionConversation:
             ):  # fmt: skip
                 self._user.append(part.text)
 
-    def carry(self, private_from: Sequence[str]) -> None:
-        """Take over which private data a sub-agent of this session has read."""
-        for tool in private_from:
-            self._private[tool] = None
+    def carry(self, private_from: Sequence[str], tainted_by: Sequence[str] = ()) -> None:
+        """Take over which private data and which outside content a sub-agent of this session has
+        read."""
+        self._private |= dict.fromkeys(private_from)
+        self._taint |= dict.fromkeys(tainted_by)
 
     def inner(self, result: ResultPart) -> None:
         """Take the result of a call that a tool made: it is in no entry."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,8 @@ from lorimer.context.trajectory import Trajectory
 from lorimer.core.calls import JournalState, Outcome, ToolCall
 from lorimer.core.errors import StoreError
 from lorimer.core.messages import Entry, Kind, ResultPart, TextPart
+from lorimer.core.quoting import wrap_external
+from lorimer.core.trust import Trust
 from lorimer.core.watch import Warned
 from lorimer.models.protocol import Model
 from lorimer.runtime.cache_watch import ANNOUNCING, CacheWatch
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from lorimer.runtime.agent import Agent
     from lorimer.runtime.tokens import SessionTokens
 
+_GAVE = " It gave: "  # how records before the label was kept hold what a call gave
 _CANCEL_NOTE = "The user stopped the run here ({reason}). Do not go on with it unless asked."
 
 
@@ -139,18 +142,29 @@ class Recorder:
             record = self.store.call(self._id, call_id)
             if record is not None and record.late is not None:
                 self._left.discard(call_id)
-                await self.record_note(str(record.late.get("text", "")), corrects=call_id)
+                await self.record(self._late_note(record.tool, call_id, record.late))
+
+    def _late_note(self, name: str, call_id: str, late: Mapping[str, Any]) -> Entry:
+        """What a call gave late counts as outside content: its own labels ended with the call."""
+        words, old, quoted = str(late.get("text", "")).partition(_GAVE)
+        gave = str(late.get("gave", "")) or (quoted if old else "")
+        parts = [TextPart(words)]
+        meta: dict[str, Any] = {"corrects": call_id}
+        if gave:
+            text = wrap_external(gave, name, call_id)
+            parts.append(TextPart(f"\nIt gave:\n{text}", Trust.EXTERNAL, name))
+            tool = self.agent.registry.get(name)
+            if tool is not None and tool.private:
+                meta["private_from"] = [name]
+        return Entry(Kind.NOTE, tuple(parts), self._now(), meta=meta)
 
     async def _on_late(self, state: CallState, outcome: Outcome, text: str) -> None:
         words = (
             f"Later word on the call {state.call.id} of {state.name}: it has ended by now; "
             f"outcome {outcome}."
         )
-        if text:
-            words += f" It gave: {text[:2000]}"
-        self._corrections.append(
-            CorrectCall(self._id, state.call.id, outcome, {"text": words}, self._now())
-        )
+        late = {"text": words} | ({"gave": text[:2000]} if text else {})
+        self._corrections.append(CorrectCall(self._id, state.call.id, outcome, late, self._now()))
         self.tell(Warned(words))
         try:
             await self._record_corrections()

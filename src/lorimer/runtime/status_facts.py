@@ -28,6 +28,7 @@ from lorimer.context.status.facts import (
     ToolsFact,
 )
 from lorimer.core.messages import Entry, Kind, ResultPart, TextPart
+from lorimer.core.trust import Trust
 from lorimer.tools.dispatch.state import limit_key
 from lorimer.tools.subagents import SPAWN
 
@@ -90,7 +91,9 @@ class EntryFacts:
         self.errors.pop(result.name, None)
         if not result.is_error:
             return
-        text = "".join(p.text for p in result.content if isinstance(p, TextPart))
+        texts = [p for p in result.content if isinstance(p, TextPart)]
+        # What stands under another label beside the error is no word for the bar.
+        text = "".join(p.text for p in texts if p.trust is Trust.TRUSTED)
         told = _error(text)
         arguments = next((raw for i, _, raw in self.last_calls if i == result.call_id), "")
         self.errors[result.name] = ErrorFact(
@@ -222,15 +225,14 @@ def _tasks(around: Surroundings, delegated: bool) -> list[TaskFact]:
                 time.monotonic() - task.began if running else None, printed_bytes=task.output.size,
             )
         )  # fmt: skip
-    port = around.subagents if delegated else None  # to ask for them is to read the journal
-    for report in () if port is None else port.children():
-        if not report.ended:
-            found.append(
-                TaskFact(
-                    report.id, "subagent", around.clean(report.agent), str(report.status),
-                    progress=f"{report.steps} requests",
-                )
-            )  # fmt: skip
+    port = around.subagents if delegated else None  # to ask first is to read the journal
+    for report in () if port is None else port.unfinished():
+        found.append(
+            TaskFact(
+                report.id, "subagent", around.clean(report.agent), str(report.status),
+                progress=f"{report.steps} requests",
+            )
+        )  # fmt: skip
     return found
 
 

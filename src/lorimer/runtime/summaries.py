@@ -67,6 +67,7 @@ class Summariser:
         except StoreError:
             raise
         except LorimerError as fault:
+            session.compaction.fault = fault
             return Checked(refused=Refused("failed", f"no answer came: {fault.message}"))
         if reply is None or (session.running and session.cancel_requested):
             raise Stopped

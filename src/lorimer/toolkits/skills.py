@@ -94,7 +94,7 @@ def _told(found: Listed, context: ToolContext) -> list[TextPart]:
                 NAME,
             )
         ]
-    head = f"{mark}. Its folder ({{folder}} in the text): {_folder(skill, context)}\n"
+    head = f"{mark}. Its folder (<skill folder> in the text): {_folder(skill, context)}\n"
     head += _files(skill) + "\n"
     return [
         TextPart(head, Trust.USER_DATA, NAME),

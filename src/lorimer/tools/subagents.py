@@ -101,7 +101,8 @@ class SubagentReport:
     Attributes:
         id: of its session: `lorimer sessions show ID` shows its trajectory.
         value: its answer, which fits the schema of its task; of `DONE` only.
-        message, next: of every other end: what happened, and what to do.
+        message, next: of every other end: what happened, and what to do; lorimer's own words.
+        said: of such an end, what may hold words of the sub-agent: what the fault said.
         outcome: what is true of the effects of all its calls.
         tainted_by: sources of outside content that it has read; `private_from`: tools whose private
             results it has read. Who reads its answer has read them, too.
@@ -122,6 +123,7 @@ class SubagentReport:
     steps: int = 0
     doing: str = ""
     notes: Sequence[str] = ()
+    said: str = ""
 
     @property
     def ended(self) -> bool:
@@ -168,6 +170,11 @@ class SubagentPort(Protocol):
 
     def children(self) -> Sequence[SubagentReport]:
         """Those that this session has started, oldest first."""
+        ...
+
+    def unfinished(self) -> Sequence[SubagentReport]:
+        """Those of them that have not ended, as far as is known without looking again: it costs the
+        same however long they have worked."""
         ...
 
     def agents(self) -> tuple[Sequence[KnownAgent], Sequence[str]]:

@@ -20,6 +20,7 @@ from lorimer.tools.belongings import Belongings
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from lorimer.core.messages import TextPart
     from lorimer.tools.subagents import SubagentPort
     from lorimer.tools.tool import Tool
 
@@ -43,6 +44,8 @@ class ToolError(LorimerError):
             reads; for tools with effects from the marks of `ToolContext.effect`, else `unknown`.
         retryable: whether a corrected call makes sense.
         code: the error code the model sees.
+        said: text that is not lorimer's or the tool's own, under its own labels; it is told after
+            the error and never in it. From tools that run in this process.
     """
 
     def __init__(
@@ -54,8 +57,10 @@ class ToolError(LorimerError):
         retryable: bool = True,
         code: str = "tool_error",
         details: Mapping[str, Any] | None = None,
+        said: Sequence[TextPart] = (),
     ) -> None:
         super().__init__(message, next=next)
+        self.said = tuple(said)
         self.outcome = outcome
         self.retryable = retryable
         self.code = code

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from context.answers.generated_answers import EACH, SCENARIOS, rates
@@ -265,6 +265,7 @@ def test_any_answer_and_any_result_are_read(answer: str, result: str) -> None:
 
 
 @given(st.text(alphabet="0123456789.,:- /€$%#abMay\n", max_size=80))
+@example("0,0:\n,")
 def test_what_a_result_says_word_for_word_is_never_flagged(text: str) -> None:
     evidence = Evidence()
     evidence.add(Source("c", "t", text))

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from lorimer.context.answers import Filler, Recorded, Source, fill, source_of
 from lorimer.context.answers.results import read_json
+from lorimer.context.answers.templates import visible
 from lorimer.core.calls import Outcome
 from lorimer.core.messages import ResultPart, TextPart
 from lorimer.core.trust import Trust
@@ -193,7 +194,10 @@ def test_any_result_and_any_pointer_fill_exactly_or_are_flagged(value: Any) -> N
     recorded = Recorded([source("c", "t", json.dumps({"v": value}))])
     text, filled, flags = fill("{{t.v}}", recorded)
     if isinstance(value, str):
-        assert text == value
+        shown, unseen = visible(value)
+        assert text == shown and bool(flags) == bool(unseen) == (shown != value)
+        assert len(filled) == 1
+        return
     elif isinstance(value, bool):
         assert text == str(value).lower()
     elif isinstance(value, int):
@@ -201,3 +205,27 @@ def test_any_result_and_any_pointer_fill_exactly_or_are_flagged(value: Any) -> N
     else:
         assert text == "{{t.v}}" and len(flags) == 1
     assert len(filled) + len(flags) == 1
+
+
+@pytest.mark.parametrize(
+    ("value", "shown", "named"),
+    [
+        ("\x1b[31mred", "<U+001B>[31mred", "U+001B"),
+        ("a\u202eb", "a<U+202E>b", "U+202E"),
+        ("a\u200b\u200db", "a<U+200B><U+200D>b", "U+200B, U+200D"),
+        ("a\rb", "a<U+000D>b", "U+000D"),
+    ],
+)
+def test_unseen_characters_of_a_result_are_written_out_and_flagged(
+    value: str, shown: str, named: str
+) -> None:
+    recorded = Recorded([source("c", "say", json.dumps({"x": value}))])
+    text, filled, (flag,) = fill("It: {{say.x}}.", recorded)
+    assert text == f"It: {shown}." and named in flag.why and flag.kind == "template"
+    assert text[slice(*flag.span)] == shown == flag.text == filled[0].value
+
+
+@pytest.mark.parametrize("value", ["a\r\nb\tc", "👩\u200d💻", "Größe"])
+def test_characters_that_belong_to_a_text_stay(value: str) -> None:
+    recorded = Recorded([source("c", "say", json.dumps({"x": value}))])
+    assert fill("{{say.x}}", recorded)[::2] == (value, [])

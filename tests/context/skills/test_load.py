@@ -182,6 +182,77 @@ def test_each_unusable_folder_has_its_own_outcome(tmp_path: Path) -> None:
     assert {code: one.code for code, one in codes.items()} == {code: code for code in codes}
 
 
+_SIX = "".join(
+    f"  {b}: &{b} [{', '.join([f'*{a}'] * 9)}]\n"
+    for a, b in zip("abcdefgh", "bcdefghi", strict=True)
+)
+BOMBS = {
+    "aliases": (f"m:\n  a: &a [x, x]\n{_SIX}", "yaml_alias"),
+    "an alias in itself": ("m: &a [*a, *a]\n", "yaml_alias"),
+    "an alias of a map": ("m: &a {x: y}\nn: *a\n", "yaml_alias"),
+    "merged maps": ("m: &a {x: y}\nn:\n  <<: *a\n", "yaml_alias"),
+    "a long text many times": (f"m: &a {'x' * 9000}\nn: [{'*a , ' * 999}]\n", "yaml_alias"),
+    "an anchor set anew": ("k: &a x\nm: &a [x]\nn: [*a, *a]\n", "yaml_alias"),
+    "lists in a line": (f"m: {'[' * 10_000}\n", "nested_too_deeply"),
+    "maps in a line": (f"m: {'{a: ' * 10_000}\n", "nested_too_deeply"),
+    "lists": (f"m:\n{'- ' * 10_000}x\n", "nested_too_deeply"),
+    "keys": (f"{'? ' * 10_000}x\n", "nested_too_deeply"),
+    "maps below maps": (
+        "m:\n" + "".join(f"{' ' * n}a:\n" for n in range(1, 300)),
+        "nested_too_deeply",
+    ),
+    "a long line": (f"m: {'x' * 200_000}\n", "front_matter_too_large"),
+}
+
+
+@pytest.mark.parametrize("what", BOMBS)
+def test_front_matter_that_grows_is_refused_by_every_reader(tmp_path: Path, what: str) -> None:
+    from lorimer.context.agents import AgentDefinitionFault, parse
+    from lorimer.context.skills.validate import validate
+
+    front, code = BOMBS[what]
+    text = f"---\nname: table\ndescription: x\n{front}---\nDo it.\n"
+    folder = write(tmp_path, text)
+    found = refused(folder)
+    assert (found.code, bool(found.next)) == (code, True)
+    assert len(found.message) < 500
+    with pytest.raises(AgentDefinitionFault):
+        parse(text, file_name="table", source="table.md")
+    assert not validate(folder).valid or code == "front_matter_too_large"
+
+
+def test_a_line_of_a_megabyte_and_huge_numbers(tmp_path: Path) -> None:
+    from lorimer.context.agents import parse
+
+    good = "---\nname: table\ndescription: x\n"
+    assert refused(write(tmp_path, f"{good}m: {'x' * 10**6}\n---\n")).code == "too_large"
+    number = "9" * 6000
+    text = f"{good}version: {number}\nmaxTurns: {number}\n---\nDo it.\n"
+    assert loaded(write(tmp_path, text, "numbers/table")).fields["version"] == number
+    agent = parse(text, file_name="table", source="table.md")
+    assert agent.max_steps is None
+    assert max(map(len, agent.notices)) < 200
+
+
+def test_a_repeated_short_text_is_read_and_said(tmp_path: Path) -> None:
+    found = loaded(
+        write(tmp_path, "---\nname: table\ndescription: &d x\nlicense: *d\n---\nDo it.\n")
+    )
+    assert found.fields["license"] == "x"
+    assert "it uses YAML anchors and aliases" in found.forgiven
+
+
+@pytest.mark.parametrize("leads", [".", "../table", "scripts/.."])
+def test_a_link_to_the_folder_itself_is_called_that(tmp_path: Path, leads: str) -> None:
+    folder = write(tmp_path, "---\nname: table\ndescription: x\n---\nDo it.\n")
+    (folder / "scripts").mkdir()
+    (folder / "loop").symlink_to(leads)
+    found = refused(folder)
+    assert found.code == "link_loop"
+    assert "itself" in found.message
+    assert "outside" not in found.message
+
+
 def test_links_that_lead_out(tmp_path: Path) -> None:
     good = "---\nname: table\ndescription: x\n---\nDo it.\n"
     for number, (link, target) in enumerate(

@@ -193,7 +193,7 @@ async def test_project_skills_need_a_trusted_folder(
         loaded, read = results(session.trajectory.entries)
     assert "Run the script." in loaded
     assert "one two three" in read
-    assert "Its folder ({folder} in the text): .agents/skills/counting" in loaded
+    assert "Its folder (<skill folder> in the text): .agents/skills/counting" in loaded
 
 
 async def test_unknown_names_get_near_ones(

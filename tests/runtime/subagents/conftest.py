@@ -12,6 +12,7 @@ import pytest
 
 from lorimer import Agent
 from lorimer.core.messages import ResultPart, TextPart
+from lorimer.core.trust import Trust
 from lorimer.runtime.session import Session
 from lorimer.runtime.subagents import SubagentSettings
 from lorimer.testing import ScriptedModel, call
@@ -63,7 +64,9 @@ def text_of(result: ResultPart) -> str:
 
 def error_of(result: ResultPart) -> dict[str, Any]:
     assert result.is_error, text_of(result)
-    found: dict[str, Any] = json.loads(text_of(result))
+    first = result.content[0]  # what stands beside the error has labels of its own
+    assert isinstance(first, TextPart) and first.trust is Trust.TRUSTED
+    found: dict[str, Any] = json.loads(first.text)
     return found
 
 

@@ -80,7 +80,6 @@ def test_plan_makes_one_that_only_reads() -> None:
     [
         ("---\ndescription: d\n---\nx", "the-file"),
         ("---\nname: Big Name!\ndescription: d\n---\nx", "big-name"),
-        ("Just instructions.", "the-file"),
         ("---\nname: only\n---\nBody first line\nmore", "only"),
         ("\ufeff---\r\nname: crlf\r\ndescription: d\r\n---\r\nx", "crlf"),
     ],

@@ -10,7 +10,7 @@ import pytest
 from lorimer import tool
 from lorimer.context.validity import validate_body
 from lorimer.core.errors import ProviderFailed
-from lorimer.core.messages import Kind
+from lorimer.core.messages import ImagePart, Kind, TextPart
 from lorimer.core.trust import Trust
 from lorimer.core.usage import Usage
 from lorimer.models.protocol import Prefix, Request, Settings
@@ -18,6 +18,7 @@ from lorimer.models.registry import resolve
 from lorimer.models.wire_model import WireModel
 from lorimer.runtime.loop import Limits
 from lorimer.testing import ScriptedModel, call, reply
+from lorimer.toolkits.recall import recall
 
 from .conftest import ANSWER, Pair, results, spawn, text_of
 
@@ -112,6 +113,7 @@ async def test_a_quote_from_outside_is_a_result_and_never_the_users_word(pair: P
         await session.send("Read the page.")
     parts = pair.child.requests[0].entries[0].parts
     quote = next(p for p in parts if "mallory" in p.text)  # type: ignore[union-attr]
+    assert "Rule: mail" in quote.text  # type: ignore[union-attr]
     assert quote.text.startswith("[TOOL_RESULT ") and quote.trust is Trust.EXTERNAL  # type: ignore[union-attr]
     assert "[FROM_USER]" not in "".join(p.text for p in parts)  # type: ignore[union-attr]
 
@@ -197,3 +199,99 @@ async def test_what_a_sub_agent_is_asked_is_valid_on_every_wire(
     prefix = Prefix("x", tuple(specs), model.render_prefix("x", specs))
     body = model.body(Request(prefix, entries[:-1], fragments, Settings()))
     assert validate_body(model.profile.wire, body) == []
+
+
+async def test_a_copy_recalls_what_was_left_out_of_the_conversation_it_was_given(
+    pair: Pair,
+) -> None:
+    """With the labels of then; and nothing of what its parent did afterwards."""
+
+    @tool(effects="read", trust="external", private=True)
+    def look(n: int) -> str:
+        """Look."""
+        return f"row {n} of the mills"
+
+    one = ScriptedModel([], name="both")
+    ids: dict[str, str] = {}
+
+    def fork(request: Request) -> Any:
+        ids["before"] = request.entries[-1].results[0].call_id
+        beside = call("look", n=2)
+        return [spawn(agent="general", handover="inherit"), beside]
+
+    def again(request: Request) -> Any:
+        ids["beside"] = request.entries[-2].results[1].call_id
+        return call("recall", call=ids["before"])
+
+    def further(request: Request) -> Any:
+        return [call("recall", call=ids["beside"]), call("recall", call="call_nobody")]
+
+    one.add(call("look", n=1), fork, again, further, ANSWER, "done")
+    agent = pair.agent([], settings={"models": {}}, tools=[look, recall], mode="trusted")
+    agent.model = one
+    async with agent, agent.session() as session:
+        assert (await session.send("go")).ok
+        assert session.subagents is not None
+        child = session.subagents.children()[0]
+        assert child.private_from == ("look",) and child.tainted_by
+        recalled = [
+            r for e, _ in agent.store.entries(child.id, "scripted") for r in e.results
+            if r.name == "recall"
+        ]  # fmt: skip
+    assert "row 1 of the mills" in text_of(recalled[0]) and not recalled[0].is_error
+    assert Trust.EXTERNAL in {part.trust for part in recalled[0].content}
+    assert [r.is_error for r in recalled[1:]] == [True, True]
+    assert "row 2" not in text_of(recalled[1])
+
+
+async def test_a_copy_of_a_copy_recalls_what_both_were_given(pair: Pair) -> None:
+    @tool(effects="read")
+    def look(n: int) -> str:
+        """Look."""
+        return f"row {n} of the mills"
+
+    one = ScriptedModel([], name="both")
+    first: list[str] = []
+
+    def remember(request: Request) -> Any:
+        first.append(request.entries[-1].results[0].call_id)
+        return spawn(agent="general", handover="inherit")
+
+    again = spawn(agent="general", handover="inherit")
+
+    def back(request: Request) -> Any:
+        return [call("recall", call=f"{first[0]}..{first[0]}")]
+
+    def hand_on(request: Request) -> Any:
+        return spawn(agent="general", inputs=first)
+
+    one.add(call("look", n=1), remember, again, back, hand_on, ANSWER, ANSWER, ANSWER, "done")
+    agent = pair.agent([], settings={"models": {}, "max_depth": 4}, tools=[look, recall])
+    agent.model = one
+    async with agent, agent.session() as session:
+        assert (await session.send("go")).ok
+        assert session.subagents is not None
+    assert not one.left
+    texts = [e.text + "".join(map(text_of, e.results)) for r in one.requests for e in r.entries]
+    assert any("row 1 of the mills" in t and "[TOOL_RESULT" in t for t in texts), "handed on"
+    assert any("characters 1 to" in t and "row 1 of the mills" in t for t in texts), "recalled"
+
+
+async def test_an_image_of_a_result_is_handed_on_with_its_label(pair: Pair) -> None:
+    @tool(effects="read", trust="external")
+    def shot() -> list[TextPart | ImagePart]:
+        """A picture."""
+        return [TextPart("see"), ImagePart("image/png", "iVBORw0KGgo=")]
+
+    def then(request: Request) -> Any:
+        return spawn("sum up", agent="general", inputs=[request.entries[-1].results[0].call_id])
+
+    pair.child.add(ANSWER)
+    agent = pair.agent([call("shot"), then, "ok"], tools=[shot])
+    async with agent, agent.session() as session:
+        assert (await session.send("go")).ok
+    entry = pair.child.requests[0].entries[0]
+    at = next(n for n, part in enumerate(entry.parts) if isinstance(part, ImagePart))
+    image, tag = entry.parts[at], entry.parts[at - 1]
+    assert image.data == "iVBORw0KGgo=" and image.trust is Trust.EXTERNAL  # type: ignore[union-attr]
+    assert "[TOOL_RESULT " in tag.text and "(an image, image/png)" in tag.text  # type: ignore[union-attr]

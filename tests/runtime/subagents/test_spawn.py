@@ -112,7 +112,7 @@ async def test_a_wrong_form_is_sent_back_with_its_fault(pair: Pair) -> None:
     [
         ("I found it in a.txt.", "prose"),
         ('{"answer": "x"}', "/evidence"),
-        ('{"answer": "x", "evidence": [], "extra": 1}', "/extra"),
+        ('{"answer": "x", "evidence": [], "extra": 1}', "a key that the schema does not allow"),
         ("```json\n{}\n```\n```json\n{}\n```", "2 code blocks"),
         ('{"answer": NaN, "evidence": []}', "NaN"),
         ("[" * 100_000, "not JSON"),
@@ -213,8 +213,11 @@ async def test_one_whose_model_fails_ends_with_that(pair: Pair) -> None:
     agent = pair.agent([spawn(), "ok"], limits=Limits(request_attempts=1))
     async with agent, agent.session() as session:
         assert (await session.send("go")).ok
-        error = error_of(results(session)[0])
-    assert error["error"] == "subagent_failed" and "the server is down" in error["message"]
+        told = results(session)[0]
+    assert error_of(told)["error"] == "subagent_failed"
+    assert "ProviderFailed" in error_of(told)["message"]
+    assert "the server is down" in told.content[1].text  # type: ignore[union-attr]
+    assert told.content[1].trust is Trust.USER_DATA
 
 
 async def test_one_that_dies_of_a_fault_of_the_harness_ends_alone(pair: Pair) -> None:
@@ -224,8 +227,10 @@ async def test_one_that_dies_of_a_fault_of_the_harness_ends_alone(pair: Pair) ->
     pair.child.add(die)
     async with pair.agent([spawn(), "ok"]) as agent, agent.session() as session:
         assert (await session.send("go")).ok
-        error = error_of(results(session)[0])
-        assert error["error"] == "subagent_failed" and "boom" in error["message"]
+        told = results(session)[0]
+        error = error_of(told)
+        assert error["error"] == "subagent_failed" and "boom" not in str(error)
+        assert "RuntimeError" in error["message"] and "boom" in text_of(told)
         report = session.subagents.children()[0]  # type: ignore[union-attr]
     assert report.status == "failed"
 

@@ -113,4 +113,5 @@ def _other(claim: Claim, facts: Sequence[Fact], number: int, evidence: Evidence)
         (claim.start, claim.end),
         f"That is the {fact.key} of {other}, not of {own.label}.",
         f"{is_there} ({fact.key} of {own.label})",
+        "contradicts",
     )

@@ -11,12 +11,17 @@ import re
 from collections.abc import Sequence
 from decimal import Decimal
 
-from lorimer.context.answers.belonging import misplaced
+from lorimer.context.answers.belonging import misplaced, sentences
 from lorimer.context.answers.claims import Claim, claims, same_currency
+from lorimer.context.answers.day_steps import clock_follows, day_follows, span_follows
 from lorimer.context.answers.derive import Derivations, nearest_number
 from lorimer.context.answers.evidence import Evidence, Fact, singular, squeezed
-from lorimer.context.answers.records import AnswerSettings, Derived, Flag
+from lorimer.context.answers.follows import implied, percentage, stated
+from lorimer.context.answers.nearness import near_clock, near_day, near_name, near_number
+from lorimer.context.answers.ordinary import code_spans, is_ordinary, other_year
+from lorimer.context.answers.records import AnswerSettings, Derived, Flag, Severity
 from lorimer.context.answers.saying import check_states
+from lorimer.context.answers.units import converted, said_duration
 
 _UNIT = re.compile(
     r"[ \u00a0-]?(?:°|(?:days?|weeks?|months?|years?|hours?|hrs?|minutes?|mins?|seconds?|secs?|ms|s"
@@ -33,6 +38,7 @@ _ABOUT = re.compile(
     r"|under|some|circa|ca\.?|at least|up to|rund|etwa)|[~≈<>+])[ \u00a0]*$",
     re.I,
 )
+_AROUND = re.compile(r"\b(?:after|about|around|before|past|near|towards?)[ \u00a0]*$", re.I)
 _NOUN = re.compile(r"[ \u00a0]([A-Za-z]{3,20})(?:[ \u00a0]([A-Za-z]{3,20}))?")
 _NUMBER_WORDS = {
     word: n + 2
@@ -42,6 +48,8 @@ _NUMBER_WORDS = {
 }
 _COUNTED_WORD = re.compile(r"\b(" + "|".join(_NUMBER_WORDS) + r")(?= [a-z])", re.I)
 _SMALL = 10
+_MOST_COUNTED = 1_000
+"""What is more is no count: `year: 2021` does not count years."""
 _HEX = re.compile(r"[0-9a-f]{7,64}")
 _WORD_SPLIT = re.compile(r"[-_/]")
 
@@ -58,9 +66,13 @@ class Check:
         self._derivations = Derivations(evidence)
         self._listed: dict[str, list[Decimal]] = {"number": [], "money": []}
         self._borne: list[tuple[Claim, list[Fact]]] = []
+        self._sentences = sentences(answer)
+        self._code = code_spans(answer)
+        self._numeric_claims: list[Claim] = []
 
     def run(self, skip: Sequence[tuple[int, int]]) -> None:
         found = claims(self._answer, skip=skip, answer=True)
+        self._numeric_claims = [claim for claim in found if claim.reading is not None]
         for claim in sorted(found, key=lambda one: one.kind == "percent"):  # they need the others
             if claim.kind in self._settings.kinds:
                 self._one(claim)
@@ -84,10 +96,18 @@ class Check:
             case _:
                 self._name(claim)
 
-    def _flag(self, claim: Claim, why: str, nearest: Fact | str | None = None) -> None:
+    def _flag(
+        self, claim: Claim, why: str, nearest: Fact | str | None = None, *, against: bool = False
+    ) -> None:
         span = (claim.start, claim.end)
         near = "" if nearest is None else str(nearest)
-        self.flags.append(Flag(claim.kind, claim.text, span, why, near))
+        severity: Severity = "contradicts" if against else "unsupported"
+        if not against and any(a <= claim.start < b for a, b in self._code):
+            return  # an example or a command; only what is near a recorded value is said of it
+        self.flags.append(Flag(claim.kind, claim.text, span, why, near, severity))
+
+    def _sentence(self, claim: Claim) -> tuple[int, int]:
+        return next((s for s in self._sentences if s[0] <= claim.start < s[1]), (0, 0))
 
     def _derive(self, claim: Claim, how: str) -> None:
         self.derived.append(Derived(claim.kind, claim.text, (claim.start, claim.end), how))
@@ -113,9 +133,64 @@ class Check:
             self._derive(claim, how)
             return
         if facts:
-            self._flag(claim, f"The amount is recorded in {facts[0].currency}.", facts[0])
+            why = f"The amount is recorded in {facts[0].currency}."
+            self._flag(claim, why, facts[0], against=True)
             return
-        self._flag(claim, _NOWHERE, nearest_number(self._evidence, value))
+        if other_year(claim, self._answer):
+            return
+        near = self._near(claim, value)
+        how = self._follows(claim, behind, near)
+        if how is not None:
+            self._derive(claim, how)
+            return
+        ordinary = is_ordinary(claim, self._answer, self._sentence(claim))
+        if ordinary and (near is None or len(value.normalize().as_tuple().digits) < 3):
+            return
+        nearest = near or nearest_number(self._evidence, value)
+        self._flag(claim, _NOWHERE, nearest, against=near is not None)
+
+    def _near(self, claim: Claim, value: Decimal) -> Fact | None:
+        near = near_number(self._evidence, value)
+        if near is None and claim.kind == "percent":
+            near = near_number(self._evidence, value / 100)
+        return near
+
+    def _follows(self, claim: Claim, behind: str, near: Fact | None) -> str | None:
+        """How a number follows from its sentence or, unless it is a long near miss of a recorded
+        value, from any two values of one result."""
+        assert claim.reading is not None
+        start, end = self._sentence(claim)
+        sentence = self._answer[start:end]
+        about_it = [
+            c for c in self._numeric_claims if c is not claim and start - 120 <= c.start < end
+        ]
+        given = [c.reading.value for c in about_it if c.reading and c.kind != "percent"]
+        shares = [
+            c.reading.value
+            for c in about_it
+            if c.reading and c.kind == "percent" and c.start >= start
+        ]
+        words = self._answer[start:end].lower()
+        given += [Decimal(_NUMBER_WORDS[m[1].lower()]) for m in _COUNTED_WORD.finditer(words)]
+        given += [Decimal(12)] if re.search(r"\b(?:one|a|per) year\b", words) else []
+        if claim.kind != "percent":
+            how = stated(claim.reading, given, shares, sentence)
+            if how is not None:
+                return how
+        loosely = _ABOUT.search(self._answer[max(0, claim.start - 16) : claim.start]) is not None
+        if claim.kind == "number":
+            evidence, answer = self._evidence, self._answer
+            how = said_duration(evidence, answer, claim.start) or converted(
+                claim.reading, evidence, behind, sentence, loosely=loosely
+            )
+            if how is not None:
+                return how
+        if near is not None and near_number(self._evidence, claim.reading.value, short=False):
+            return None
+        if claim.kind == "percent":
+            around = self._answer[max(start, claim.start - 36) : claim.end + 36]
+            return percentage(claim.reading, self._evidence, given, around)
+        return implied(claim.reading, self._evidence, given, shares, sentence, loosely=loosely)
 
     def _says_nothing(self, claim: Claim, behind: str) -> bool:
         """Small counts in prose, years of recorded dates, and digits of recorded ids."""
@@ -149,11 +224,18 @@ class Check:
                 continue
             counts = self._counts_of(self._answer[match.end() : match.end() + 45])
             number = _NUMBER_WORDS[match[1].lower()]
-            if counts is None or number in counts or Decimal(number) in self._evidence.numbers:
+            if (
+                counts is None
+                or min(counts) > _MOST_COUNTED
+                or number in counts
+                or Decimal(number) in self._evidence.numbers
+            ):
                 continue
             span = (match.start(), match.end())
             nearest = ", ".join(str(n) for n in sorted(counts))
-            self.flags.append(Flag("number", match[0], span, _COUNTED_OTHERWISE, nearest))
+            self.flags.append(
+                Flag("number", match[0], span, _COUNTED_OTHERWISE, nearest, "contradicts")
+            )
 
     def _how(self, claim: Claim, behind: str) -> str | None:
         reading = claim.reading
@@ -177,6 +259,9 @@ class Check:
                 how = self._derivations.span_days(reading.value * 7)
                 if how is not None:
                     return how
+            how = span_follows(reading.value, behind, self._evidence)
+            if how is not None:
+                return how
             minutes = _HOURS.match(behind) and reading.value * 60
             if minutes or _MINUTES.match(behind):
                 how = self._derivations.span_minutes(minutes or reading.value)
@@ -191,11 +276,19 @@ class Check:
         fits = [f for d in claim.days for k, fs in known.items() if d.fits(k) for f in fs]
         weekday = next((w for d in claim.days if (w := d.wrong_weekday)), "")
         if fits and weekday:
-            self._flag(claim, f"That day is a {weekday}.", fits[0])
+            self._flag(claim, f"That day is a {weekday}.", fits[0], against=True)
         elif fits:
             self._borne.append((claim, fits))
         else:
-            self._flag(claim, _NOWHERE, self._nearest_day(claim))
+            how = day_follows(
+                claim.days, self._evidence, self._answer[slice(*self._sentence(claim))]
+            )
+            if how is not None:
+                self._derive(claim, how)
+                return
+            near = next((f for d in claim.days if (f := near_day(self._evidence, d))), None)
+            nearest = near or self._nearest_day(claim)
+            self._flag(claim, _NOWHERE, nearest, against=near is not None)
 
     def _nearest_day(self, claim: Claim) -> Fact | None:
         wanted = claim.days[0]
@@ -215,8 +308,20 @@ class Check:
         if any(wanted.fits(known) for known in clocks):
             return
         minutes = wanted.hour * 60 + wanted.minute
+        before = self._answer[max(0, claim.start - 24) : claim.start]
+        if wanted.minute == 0 and _AROUND.search(before):
+            for clock, facts in clocks.items():
+                if abs(clock.hour * 60 + clock.minute - minutes) <= 30:
+                    self._derive(claim, f"about {facts[0]}")
+                    return
+        slip = near_clock(self._evidence, wanted)
+        how = clock_follows(wanted, self._evidence, self._answer[slice(*self._sentence(claim))])
+        if how is not None:
+            self._derive(claim, how)
+            return
         near = min(clocks, key=lambda c: abs(c.hour * 60 + c.minute - minutes), default=None)
-        self._flag(claim, _NOWHERE, None if near is None else clocks[near][0])
+        nearest = slip or (None if near is None else clocks[near][0])
+        self._flag(claim, _NOWHERE, nearest, against=slip is not None)
 
     def _name(self, claim: Claim) -> None:
         wanted = squeezed(claim.text)
@@ -233,6 +338,12 @@ class Check:
             if self._same_digits(claim.text, wanted):
                 return
         elif claim.kind == "url" and any(_same_page(claim.text, t) for t, _ in evidence.prose):
+            return
+        slip = near_name(wanted, evidence.names)
+        if slip is not None:
+            self._flag(claim, _NOWHERE, evidence.names[slip], against=True)
+            return
+        if is_ordinary(claim, self._answer, self._sentence(claim)):
             return
         near = difflib.get_close_matches(wanted, evidence.names, 1, 0.7)
         self._flag(claim, _NOWHERE, evidence.names[near[0]] if near else None)

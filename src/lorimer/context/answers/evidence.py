@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from decimal import Decimal, InvalidOperation
+from datetime import date
+from decimal import Decimal
 from typing import Any
 
 from lorimer.context.answers.claims import Claim, claims
 from lorimer.context.answers.dates import Clock, Day, in_utc, of_epoch
+from lorimer.context.answers.pools import (
+    MONEY_TEXT,
+    MOST_POOLED,
+    decimal_of,
+    text_pools,
+    tree_pools,
+)
 from lorimer.context.answers.records import NOTHING, Numeral, Source
 from lorimer.context.answers.results import leaves, lists
 from lorimer.context.answers.statuses import STATUS_KEY, known, state_of
@@ -26,7 +35,6 @@ _NAME_KEY = re.compile(
 )  # fmt: skip
 _DIGITS = re.compile(r"\d{2,}")
 _COUNTS = re.compile(r"(?<![\w.,:/-])\d{1,9}(?= [a-z])")
-_MONEY_TEXT = re.compile(r"-?\d{1,20}\.\d{1,20}")
 _PACKED = re.compile(r"\d,\d")
 _PIECE = re.compile(r"(?<![\d.])\d{1,20}(?:\.\d{1,20})?(?![\d.])")
 _MOMENT_ENDING = re.compile(r"[_-]?(?:at|on|date|time|by|amount|total|count)$", re.I)
@@ -46,13 +54,15 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """One recorded value: how it is written, where, in which currency, of which record."""
+    """One recorded value: how it is written, where, in which currency, of which record; and in text
+    the word behind it."""
 
     text: str
     where: str
     currency: str = ""
     key: str = ""
     record: int = -1
+    unit: str = ""
 
     def __str__(self) -> str:
         return f"{self.text} ({self.where})" if self.where else self.text
@@ -79,6 +89,9 @@ class Evidence:
         self.products: dict[Decimal, Fact] = {}
         self.line_sums: dict[Decimal, Fact] = {}
         self.acted: list[str] = []
+        self.pools: list[list[Decimal]] = []  # numbers that stand together: an object, a line …
+        self.day_counts: dict[int, str] = {}
+        self.today: date | None = None
         self.results = 0
 
     def add(self, source: Source) -> None:
@@ -93,12 +106,16 @@ class Evidence:
                 self._tree(rows, where)
                 self._keep_prose(source.text, where)
             self.add_text(rest, where)
+            self._pool(text_pools(source.text, rows))
+            if rows:
+                self.add_text(",".join(rows[0]), where)
             for line in rest.split("\n"):
                 self._line_sum(line, where)
                 if _PACKED.search(line):
                     self._packed(line, where)
         else:
             self._tree(source.value, where)
+            self._pool(tree_pools(source.value))
             self._keep_prose(source.text, where)
         if source.acted is not None:
             self.acted.append(source.tool.lower())
@@ -110,6 +127,9 @@ class Evidence:
         for at, claim in enumerate(found):
             before = found[at - 1] if at else None
             self._claim(claim, text, where, before)
+        for match in itertools.islice(_DAY_COUNT.finditer(text), 200):
+            days = int(match[1]) * (7 if match[2].lower().startswith(("w", "W")) else 1)
+            self.day_counts.setdefault(days, match[0])
         self._keep_prose(text, where)
 
     def _keep_prose(self, text: str, where: str) -> None:
@@ -129,6 +149,11 @@ class Evidence:
         if 2 <= len(counts) <= 4:
             total = sum((Decimal(count) for count in counts), Decimal(0))
             self.line_sums.setdefault(total, Fact(" + ".join(counts), where))
+
+    def _pool(self, pools: Iterable[list[Decimal]]) -> None:
+        for pool in pools:
+            if 2 <= len(pool) <= MOST_POOLED and len(self.pools) < 2_000:
+                self.pools.append(pool)
 
     def _packed(self, line: str, where: str) -> None:
         """Numbers with nothing but commas between them, each by itself."""
@@ -154,7 +179,7 @@ class Evidence:
         self.counted.setdefault(singular(noun), set()).add(len(items))
         same: dict[tuple[str, str], int] = {}
         for n, item in enumerate(items):
-            amount = _decimal(item)
+            amount = decimal_of(item)
             if amount is not None:
                 self.columns.setdefault((place, ""), []).append(amount)
             if not isinstance(item, Mapping):
@@ -167,8 +192,8 @@ class Evidence:
                 if not isinstance(v, Numeral):
                     same[k, str(v).lower()] = same.get((k, str(v).lower()), 0) + 1
             for k, v in item.items():
-                amount = _decimal(v)
-                if amount is None and isinstance(v, str) and _MONEY_TEXT.fullmatch(v):
+                amount = decimal_of(v)
+                if amount is None and isinstance(v, str) and MONEY_TEXT.fullmatch(v):
                     amount = Decimal(v)  # money is often written as text
                 if amount is None:
                     continue
@@ -209,7 +234,7 @@ class Evidence:
     def _numeral(
         self, where: str, key: str, value: Numeral, around: Mapping[str, Any], record: int
     ) -> None:
-        amount = _decimal(value)
+        amount = decimal_of(value)
         if amount is None:
             return
         fact = Fact(str(value), where, _currency(key, around), key, record)
@@ -221,6 +246,8 @@ class Evidence:
             self.counted.setdefault(singular(_last_word(key)), set()).add(whole)
             self.digits.setdefault(str(whole), fact)
             self.names.setdefault(squeezed(_ID_ENDING.sub("", key) + str(whole)), fact)
+            if _DAYS_KEY.fullmatch(key) and 0 < whole < 4_000:
+                self.day_counts.setdefault(whole * (7 if "week" in key.lower() else 1), str(fact))
             if _MOMENT_KEY.fullmatch(key):
                 seconds = whole // 1000 if whole > 10**11 else whole
                 if 10**8 < seconds < 4 * 10**9:
@@ -229,7 +256,7 @@ class Evidence:
                     self.clocks.setdefault(clock, []).append(fact)
         for other, factor in around.items():
             if other != key and _QUANTITY.fullmatch(other) and not _QUANTITY.fullmatch(key):
-                count = _decimal(factor)
+                count = decimal_of(factor)
                 if count is not None:
                     made = Fact(f"{value} × {factor}", where)
                     self.products.setdefault(abs(amount * count), made)
@@ -243,7 +270,10 @@ class Evidence:
         self, claim: Claim, text: str, where: str, before: Claim | None, key: str = "",
         record: int = -1, currency: str = "",
     ) -> None:  # fmt: skip
-        fact = Fact(claim.text, where, claim.currency or currency, key, record)
+        unit = _WORD_BEHIND.match(text, claim.end)
+        fact = Fact(
+            claim.text, where, claim.currency or currency, key, record, unit[1] if unit else ""
+        )
         if claim.reading is not None:
             self._number(claim.reading.value, fact)
         elif claim.kind == "date":
@@ -264,6 +294,11 @@ class Evidence:
 
 
 _QUANTITY = re.compile(r"(?:.*_)?(?:qty|quantity|count|units|pieces|hours|nights|seats)", re.I)
+
+
+_DAYS_KEY = re.compile(r".*(?:days?|nights?|weeks?|eta|net|lead_time|term)(?:_.*)?", re.I)
+_DAY_COUNT = re.compile(r"\b(\d{1,3})[ -](?:business )?(days?|weeks?|Tagen?|Wochen?)\b", re.I)
+_WORD_BEHIND = re.compile(r"[ \u00a0-]?([A-Za-z]+(?:/[a-z])?)")
 
 
 def squeezed(text: str) -> str:
@@ -297,7 +332,7 @@ def _record(item: Mapping[str, Any]) -> Record:
 
 def _happened(key: str, value: Any) -> str:
     """The state that a field shows by having a value: `paid: 19.82`, `shipped_at: "2026-…"`."""
-    if value is None or value == "" or _decimal(value) == 0:
+    if value is None or value == "" or decimal_of(value) == 0:
         return ""
     state = state_of(_MOMENT_ENDING.sub("", key))
     return state if known(state) else ""
@@ -323,17 +358,6 @@ def _currency(key: str, around: Mapping[str, Any]) -> str:
             if re.fullmatch(r"[A-Z]{3}", code):
                 return code
     return ""
-
-
-def _decimal(value: Any) -> Decimal | None:
-    if not isinstance(value, Numeral):
-        return None
-    try:
-        amount = Decimal(value)
-    except InvalidOperation:
-        return None
-    exponent = amount.as_tuple().exponent
-    return amount if isinstance(exponent, int) and -30 < amount.adjusted() < 30 else None
 
 
 def _numerals(value: Any) -> Any:

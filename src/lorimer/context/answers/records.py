@@ -9,6 +9,8 @@ from typing import Any, Final, Literal
 from lorimer.core.errors import ConfigError
 
 Mode = Literal["check", "fill"]
+Severity = Literal["contradicts", "unsupported"]
+_ALWAYS_SHOWN: Final = frozenset({"money", "date", "id", "url", "email", "status", "template"})
 
 
 class Numeral(str):
@@ -61,6 +63,8 @@ class Flag:
         span: where, as character positions in the (filled) answer.
         why: what is wrong, for a person.
         nearest: the recorded value that is most like it, with where it stands; may be empty.
+        severity: `contradicts` where a recorded value is one slip away, or says otherwise;
+            `unsupported` where only nothing bears it out.
     """
 
     kind: str
@@ -68,11 +72,18 @@ class Flag:
     span: tuple[int, int]
     why: str
     nearest: str = ""
+    severity: Severity = "unsupported"
+
+    @property
+    def worth_showing(self) -> bool:
+        """Whether a person is told without asking: not of an unsupported number, share or time,
+        which often is the model's own knowledge or reckoning."""
+        return self.severity == "contradicts" or self.kind in _ALWAYS_SHOWN
 
     def to_json(self) -> dict[str, Any]:
         return {
             "kind": self.kind, "text": self.text, "span": list(self.span), "why": self.why,
-            "nearest": self.nearest,
+            "nearest": self.nearest, "severity": self.severity,
         }  # fmt: skip
 
 

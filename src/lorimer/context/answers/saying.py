@@ -40,7 +40,9 @@ def check_states(
                     one == state if told_apart else bears_out(one, state) for one in own.states
                 ):
                     why = f"The result says {', '.join(own.states)} of {own.label}."
-                    flags.append(Flag("status", answer[a:b], (a, b), why, own.states[0]))
+                    flags.append(
+                        Flag("status", answer[a:b], (a, b), why, own.states[0], "contradicts")
+                    )
                 continue
             if any(bears_out(one, state) for one in evidence.states) or _told(
                 answer[a:b], evidence
@@ -48,7 +50,7 @@ def check_states(
                 continue
             nearest = evidence.states[recorded[0]]
             why = f"Results say {', '.join(sorted(recorded)[:5])}."
-            flags.append(Flag("status", answer[a:b], (a, b), why, str(nearest)))
+            flags.append(Flag("status", answer[a:b], (a, b), why, str(nearest), "contradicts"))
     return flags
 
 

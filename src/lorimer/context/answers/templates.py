@@ -24,6 +24,13 @@ _STEP = re.compile(
       | \["(?P<quoted>[^"\]]+)"\]""",
     re.X,
 )
+_UNSEEN = re.compile(
+    # joiners between letters of other scripts and in emoji stay
+    "\r(?!\n)|(?<![^\x00-\x7f])[\u200c\u200d]|[\u200c\u200d](?![^\x00-\x7f])|"
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f"
+    "\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u3164\ufe00-\ufe0e\ufeff\uffa0\ufff9-\ufffb"
+    "\U000e0000-\U000e0fff\ud800-\udfff]"
+)
 _NO_TEMPLATE = re.compile(r"[\n{}]")
 
 
@@ -191,6 +198,11 @@ class Filler:
             self.flags.append(Flag("template", written, span, f"Not filled: {why}."))
             return self._pass(written)
         start = self._length
+        shown, unseen = visible(value)
+        if unseen:
+            words = f"Characters that cannot be seen are written out: {', '.join(unseen[:5])}."
+            self.flags.append(Flag("template", shown, (start, start + len(shown)), words))
+            value = shown
         self._length += len(value)
         self._line = "x"  # something stands in this line: no fence begins here
         self.filled.append(Filled(written, value, (start, self._length)))
@@ -218,6 +230,19 @@ class Filler:
             self._fence = mark
         elif self._fence == mark:
             self._fence = ""
+
+
+def visible(text: str) -> tuple[str, list[str]]:
+    """`text` with control, direction and hidden characters written out (`<U+001B>`), and which
+    those were. Line breaks and tabs stay."""
+    found: dict[str, None] = {}
+
+    def written_out(match: re.Match[str]) -> str:
+        name = f"U+{ord(match[0]):04X}"
+        found[name] = None
+        return f"<{name}>"
+
+    return _UNSEEN.sub(written_out, text), list(found)
 
 
 def _may_close(inside: str) -> bool:

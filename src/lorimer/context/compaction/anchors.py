@@ -1,18 +1,12 @@
-"""Whether a sentence says what a source says: its numbers, dates, ids, addresses and names must
-stand there in one piece and in this order, and most of its other words with them.
-
-Strict in one direction: a true sentence may be refused, an invented figure or name never passes,
-nor two true figures that the source does not put together.
-"""
+"""The figures, names, dates and addresses of a sentence (its anchors) and its other words: by them
+lines are weighed, and it is said of a line that was dropped what is wrong with it. Whether a line
+may stay is decided by `extracts.py`."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
-
-from lorimer.context.compaction.sentences import sentences_of
 
 _TOKEN = re.compile(
     r"https?://[^\s<>\"'`)\]}]+|[\w.+-]+@[\w-]+(?:\.[\w-]+)+"
@@ -21,9 +15,6 @@ _TOKEN = re.compile(
 _GROUPS = re.compile(r"(?<=\d)[,'’\u00a0\u202f](?=\d{3}(?!\d))")
 _QUOTED = re.compile(r"[\"“]([^\"“”\n]{3,120})[\"”]")
 _SPACE = re.compile(r"\s+")
-_SHARE: Final = 0.85
-"""Of the other words of a sentence, how many the source must have in that piece: of six or fewer,
-all."""
 _NEGATIONS_WORDS: Final = """
     not no never none without cannot can't cant won't isn't wasn't aren't weren't doesn't didn't
     don't hasn't haven't shouldn't mustn't neither nor nicht kein keine nie ohne
@@ -100,29 +91,12 @@ def _stem(token: str) -> str:
     return token[:6]
 
 
-@dataclass(frozen=True, slots=True)
-class _Piece:
-    """One sentence, row or item of a source."""
-
-    tokens: tuple[str, ...]
-    stems: frozenset[str]
-    denials: tuple[str, ...]
-
-
 class SourceText:
-    """A text that sentences are held against, piece by piece."""
+    """A text in which words are looked for, wherever they stand."""
 
     def __init__(self, text: str) -> None:
         self._flat = squeezed(text).casefold()
-        self._pieces: list[_Piece] = []
-        self._where: dict[str, list[int]] = {}
-        for number, piece in enumerate(sentences_of(text)):
-            tokens = tokens_of(piece)
-            stems = frozenset(map(_stem, tokens))
-            denials = tuple(sorted(filter(_is_denial, tokens)))
-            self._pieces.append(_Piece(tuple(tokens), stems, denials))
-            for token in {*tokens, *stems}:
-                self._where.setdefault(token, []).append(number)
+        self._tokens = frozenset(tokens_of(text))
 
     def has_words(self, line: str) -> bool:
         """Whether `line` stands here word for word, but for spaces and its last mark; not inside
@@ -139,32 +113,8 @@ class SourceText:
 
     def missing(self, reading: Reading) -> list[str]:
         """The anchors and quotations that stand nowhere here."""
-        out = [anchor for anchor in reading.anchors if anchor not in self._where]
+        out = [anchor for anchor in reading.anchors if anchor not in self._tokens]
         return out + [quote for quote in reading.quoted if quote not in self._flat]
-
-    def says(self, reading: Reading) -> bool:
-        """Whether one piece has all anchors in their order, most words, and denies what the
-        sentence denies."""
-        if self.missing(reading):
-            return False
-        keys = reading.anchors or reading.words
-        known = [self._where[key] for key in keys if key in self._where]
-        if not known:
-            return False
-        return any(_says(self._pieces[at], reading) for at in min(known, key=len))
-
-
-def _says(piece: _Piece, reading: Reading) -> bool:
-    if piece.denials != reading.denials or not _in_order(reading.anchors, piece.tokens):
-        return False
-    found = sum(1 for word in reading.words if word in piece.stems)
-    return not reading.words or found >= _SHARE * len(reading.words)
-
-
-def _in_order(wanted: Sequence[str], tokens: Sequence[str]) -> bool:
-    """Whether `wanted` stand in `tokens` in this order."""
-    left = iter(tokens)
-    return all(one in left for one in wanted)
 
 
 def _is_cut(before: str, text: str, behind: str) -> bool:

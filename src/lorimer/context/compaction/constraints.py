@@ -22,7 +22,9 @@ _STRICT = re.compile(
     r"\b(must|shall|never|always|at (?:most|least)|no (?:more|later|fewer|less) than"
     r"|(?:do|should|may|must|shall) ?(?:not|n[’']t)|cannot|have to|has to|needs? to|required"
     r"|forbidden|prohibited|(?:not )?allowed|under no circumstances|make sure|ensure|avoid|only"
-    r"|ought to|supposed to|mandatory|obligatory|not to)\b",
+    r"|ought to|supposed to|mandatory|obligatory|not to)\b"
+    r"|\b(muss|müssen|darf|dürfen|nie|niemals|immer|nur|höchstens|mindestens|keinesfalls|verboten"
+    r"|untersagt|pflicht|vorgeschrieben)\b",
     re.I,
 )
 

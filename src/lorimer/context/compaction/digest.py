@@ -3,7 +3,7 @@ pages."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from lorimer.context.compaction.pages import Page, pages_of
@@ -15,7 +15,7 @@ from lorimer.core.trust import Trust
 Whole = Callable[[str], str | None]
 """From the text of a result, the whole text where that is only a preview of a kept one."""
 
-_ORDER = (Trust.TRUSTED, Trust.USER_DATA, Trust.EXTERNAL)
+ORDER = (Trust.TRUSTED, Trust.USER_DATA, Trust.EXTERNAL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ def digest_of(
     for part in result.content:
         if isinstance(part, ImagePart):
             images += 1
-        if _ORDER.index(part.trust) > _ORDER.index(trust):
+        if ORDER.index(part.trust) > ORDER.index(trust):
             trust, source = part.trust, part.source
         source = source or part.source
         if isinstance(part, TextPart):
@@ -76,10 +76,12 @@ class References:
         arguments: from a call id the call that reads its whole arguments.
         how: said once in a summary; empty when each page says it.
         every: each page names its own call, because they have nothing in common.
+        group: from the ids of neighbouring calls the call that lists them all.
     """
 
     page: Callable[[str, int], str]
     arguments: Callable[[str], str]
+    group: Callable[[Sequence[str]], str]
     how: str = ""
     every: bool = False
 
@@ -89,15 +91,18 @@ def by_recall() -> References:
     return References(
         lambda call, page: f'recall(call="{call}", page={page})',
         lambda call: f'recall(call="{call}", arguments=true)',
+        lambda calls: f'recall(call="{calls[0]}..{calls[-1]}")',
         how='Nothing is lost: recall(call="…", page=…) reads a page again.',
     )
 
 
-def by_files(files: Mapping[tuple[str, int], str]) -> References:
-    """References to files that `read_file` reads; page 0 holds the arguments."""
+def by_files(files: Mapping[tuple[str, int], str], listing: str) -> References:
+    """References to files that `read_file` reads; page 0 holds the arguments. `listing` has every
+    call that has no file of its own."""
     return References(
-        lambda call, page: f'read_file(path="{files[call, page]}")',
-        lambda call: f'read_file(path="{files[call, 0]}")',
+        lambda call, page: f'read_file(path="{files.get((call, page), listing)}")',
+        lambda call: f'read_file(path="{files.get((call, 0), listing)}")',
+        lambda _: f'read_file(path="{listing}")',
         how="Nothing is lost: each page is a file that read_file reads.",
         every=True,
     )
@@ -109,6 +114,7 @@ def by_record(session: str) -> References:
     return References(
         lambda call, page: f"({where}, call {call})",
         lambda call: f"({where}, call {call})",
+        lambda _: f"({where})",
         how=f"It is kept whole in the record ({where}); you have no tool that reads it: call the "
         "tool again, or ask the user.",
     )

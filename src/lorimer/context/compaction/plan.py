@@ -6,8 +6,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
+from lorimer.context.compaction.depth import WHOLE, Depth
 from lorimer.context.compaction.digest import Digest, References
-from lorimer.context.compaction.telling import summary_text
+from lorimer.context.compaction.groups import FRAME
+from lorimer.context.compaction.telling import label_of, summary_text
 from lorimer.context.compaction.units import UNSEEN, Unit
 from lorimer.context.view import Span
 from lorimer.core.messages import Entry, ImagePart, Kind, Part, ResultPart, TextPart
@@ -68,11 +70,13 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """The spans of a plan, ready to be recorded; `characters` of all that they put in."""
+    """The spans of a plan, ready to be recorded; `characters` of all that then stands where the
+    plan's blocks are; the `calls` that the spans stand for."""
 
     spans: tuple[Span, ...] = ()
     characters: int = 0
     texts: tuple[str, ...] = field(default=())
+    calls: tuple[str, ...] = ()
 
 
 def plan_of(
@@ -157,32 +161,49 @@ def _block(
     return Block(first, last, tuple(digests), tuple(said), answer, newest, size)
 
 
-def make(plan: Plan, references: References, at: datetime, notes: Sequence[str] = ()) -> Made:
-    """The spans of `plan`. `notes` stand in the last summary."""
+def make(
+    plan: Plan,
+    references: References,
+    at: datetime,
+    notes: Sequence[str] = (),
+    *,
+    depth: Depth = WHOLE,
+) -> Made:
+    """The spans of `plan`. `notes` stand in the last summary. A block whose summary would not be
+    shorter than what it replaces stays as it is."""
     spans: list[Span] = []
     texts: list[str] = []
+    calls: list[str] = []
     size = 0
     for number, block in enumerate(plan.blocks):
         newest = [d for d in block.digests if d.call.id in block.newest]
         rest = [d for d in block.digests if d.call.id not in block.newest]
         last = number + 1 == len(plan.blocks)
         text = summary_text(
-            rest, references, said=block.said, newest=newest, notes=notes if last else ()
-        )
+            rest, references, said=block.said, newest=newest, notes=notes if last else (),
+            depth=depth,
+        )  # fmt: skip
         meta = {CALLS: [d.call.id for d in block.digests], "said": list(block.said)}
-        entries = [Entry(Kind.COMPACTION, (TextPart(text),), at, block.first, meta)]
+        entries = [Entry(Kind.COMPACTION, (TextPart(text, *label_of(block.digests)),), at,
+                         block.first, meta)]  # fmt: skip
         if block.answer is not None:
             parts = tuple(p for p in block.answer.parts if isinstance(p, TextPart))
             facts = {k: v for k, v in block.answer.meta.items() if k not in ("usage", "cache")}
             entries.append(Entry(Kind.ASSISTANT, parts, block.answer.at, block.first, facts))
+        new = sum(characters_of(entry) for entry in entries)
+        if new >= block.characters and not (last and notes):
+            size += block.characters
+            continue
         spans.append(Span(block.first, block.last, tuple(entries)))
         texts.append(text)
-        size += sum(characters_of(entry) for entry in entries)
-    return Made(tuple(spans), size, tuple(texts))
+        calls += [d.call.id for d in block.digests]
+        size += new
+    return Made(tuple(spans), size, tuple(texts), tuple(calls))
 
 
 def characters_of(entry: Entry) -> int:
-    """The characters of the text in `entry`; images are none."""
+    """The characters of the text in `entry`, with what its calls and results take besides; images
+    are none."""
     return sum(_size(part) for part in entry.parts)
 
 
@@ -191,10 +212,10 @@ def _size(part: Part) -> int:
         case TextPart(text=text):
             return len(text)
         case ResultPart(content=content):
-            return sum(_size(one) for one in content if not isinstance(one, ImagePart))
+            return FRAME + sum(_size(one) for one in content if not isinstance(one, ImagePart))
         case _:
             call = getattr(part, "call", None)
-            return 0 if call is None else len(call.raw) + len(call.name)
+            return 0 if call is None else FRAME + len(call.raw) + len(call.name)
 
 
 __all__ = ["CALLS", "UNSEEN", "Block", "Made", "Plan", "characters_of", "make", "plan_of"]

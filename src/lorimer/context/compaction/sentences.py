@@ -12,6 +12,12 @@ _ABBREVIATION = re.compile(
     r"(?:\b(?:e\.g|i\.e|etc|cf|vs|approx|ca|no|nr|fig|dr|mr|mrs|ms|st|inc|ltd|z\.B|bzw|[A-Z])\.)$",
     re.I,
 )
+_ORDINAL = re.compile(r"(?:^|\s)\d{1,3}\.$")
+_OF_ORDINAL = re.compile(
+    r"[a-zäöü]|(?:Jän|Jan|Feb|Mär|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez|Jahrh|Etage|Stock|Klasse)"
+)
+"""What follows the dot of a German ordinal: "am 12. März" is no end of a sentence."""
+_TAIL: Final = 16
 _OBJECT = re.compile(r"(?<=[}\]]),\s*(?=[{\[\"])|;\s+")
 _COMMA = re.compile(r",\s*")
 
@@ -33,9 +39,13 @@ def _cut(line: str) -> list[str]:
     out: list[str] = []
     begin = 0
     for match in _SENTENCE.finditer(line):
-        piece = line[begin : match.end()].strip()
-        if _ABBREVIATION.search(piece):
+        end = match.end()
+        tail = line[max(begin, end - _TAIL) : end].rstrip()  # of a long line not all, each time
+        if _ABBREVIATION.search(tail):
             continue
+        if _ORDINAL.search(tail) and _OF_ORDINAL.match(line, end):
+            continue
+        piece = line[begin:end].strip()
         out.append(piece)
         begin = match.end()
     rest = line[begin:].strip()

@@ -14,14 +14,16 @@ from dataclasses import dataclass, field
 from lorimer.context.compaction.anchors import SourceText, read_line
 from lorimer.context.compaction.constraints import binds
 from lorimer.context.compaction.digest import Digest
-from lorimer.context.compaction.sentences import sentences_of
+from lorimer.context.compaction.extracts import Extracts
+from lorimer.context.compaction.statements import statements_of
 
 INVENTED = "no source holds it"
 NOT_TOGETHER = "no source says it like that"
 REWORDED = "a rule that no source states in these words"
 UNCITED = "it names no source that holds it"
 
-_MARK = re.compile(r"^\s*(?:[-*•‣]|\d{1,2}[.)])\s+")
+_BULLET = re.compile(r"^\s*[-*•‣]\s+")
+_NUMBER = re.compile(r"^\d{1,2}[.)]\s+")
 _CITE = re.compile(r"\s*[\[(](?:source|src|from)?:?\s*([\w.:/?=&%#~+@-]+)[\])]\s*[.;]?\s*$", re.I)
 _HEADING = re.compile(r"^\s*(?:#{1,6}\s.*|[^.!?]{1,60}:)\s*$")
 _TAGS = re.compile(r"</?(?:context_summary|external_content|summary)\b[^>]*>")
@@ -38,10 +40,12 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class Dropped:
-    """A line of a summary that was dropped, and why."""
+    """A line of a summary that was dropped, and why; `quote` is the statement of the source that
+    stands there instead, where one was near."""
 
     text: str
     why: str
+    quote: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +53,8 @@ class Checked:
     """What is left of a summary.
 
     Attributes:
-        lines: by call id, the lines that its result holds.
+        lines: by call id, the lines that its result holds, and in “ ” what is quoted of it instead
+            of lines that were dropped.
         dropped: lines that no source holds.
         refused: why the whole of it cannot be used, when it cannot.
     """
@@ -60,7 +65,8 @@ class Checked:
 
     @property
     def kept(self) -> int:
-        return sum(map(len, self.lines.values()))
+        """How many lines of the model stay; quotations are not its lines."""
+        return sum(map(len, self.lines.values())) - sum(bool(one.quote) for one in self.dropped)
 
 
 def check_summary(
@@ -92,24 +98,31 @@ def check_summary(
     if len(plain) >= size:
         words = f"it is longer ({len(plain):,} characters) than its input ({size:,})"
         return Checked(refused=Refused("too_long", words))
-    sources = [SourceText(d.text) for d in digests]
-    heads = [SourceText(f"{d.result.name} {d.call.raw} {d.source}") for d in digests]
-    context = SourceText("\n".join(known))
+    sources = [
+        _Source(d.text, d.call.id, f"{d.result.name} {d.call.raw} {d.source}") for d in digests
+    ]
+    context = _Source("\n".join(known))
     lines: dict[str, list[str]] = {d.call.id: [] for d in digests}
     dropped: list[Dropped] = []
-    for line in _lines(plain):
-        asked, line_text = _citation(line, digests) if cited else (None, line)
+    for written in _lines(plain):
+        asked, line = _citation(written, digests) if cited else (None, written)
         if cited and asked is None:
-            dropped.append(Dropped(line, UNCITED))
+            dropped.append(Dropped(written, UNCITED))
             continue
-        only = None if asked is None else asked
-        where, why = _place(line_text, sources, heads, only)
-        if where is not None:
-            call = digests[where].call.id
-            if line_text not in lines[call]:
-                lines[call].append(line_text)
-        elif not _known(line_text, context):
-            dropped.append(Dropped(line_text, UNCITED if cited and not why else why))
+        places = sources if asked is None else [sources[asked]]
+        for piece in _pieces(line, places):
+            source = _holder(piece, places)
+            if source is not None:
+                if piece not in lines[source.call]:
+                    lines[source.call].append(piece)
+            elif not context.words.has_words(piece):
+                why = _why(piece, places)
+                call, quote = _quoted(piece, places)
+                if quote and not any(quote in (one, one[1:-1]) for one in lines[call]):
+                    lines[call].append(f"“{quote}”")
+                    dropped.append(Dropped(piece, why, quote))
+                else:
+                    dropped.append(Dropped(piece, why))
     if not any(lines.values()):
         words = f"none of its {len(dropped)} lines is in what it stands for"
         return Checked(dropped=tuple(dropped), refused=Refused("nothing_left", words))
@@ -119,18 +132,48 @@ def check_summary(
 def told(dropped: Sequence[Dropped]) -> list[str]:
     """What is said in the context of lines that were dropped; never the lines themselves."""
     counts = Counter(one.why for one in dropped)
-    return [f"{count} line(s) of the summary were dropped: {why}." for why, count in counts.items()]
+    out = [f"{count} line(s) of the summary were dropped: {why}." for why, count in counts.items()]
+    quotes = sum(bool(one.quote) for one in dropped)
+    if quotes:
+        out.append(f"For {quotes} of them the source itself is quoted, in “ ”.")
+    return out
+
+
+class _Source:
+    """A text with what it says and the words in it; `call` is the id of the call it came from."""
+
+    def __init__(self, text: str, call: str = "", head: str = "") -> None:
+        self.call = call
+        self.says, self.head = Extracts(text), Extracts(head)
+        self.words = SourceText(text)
 
 
 def _lines(text: str) -> list[str]:
     out = []
     for written in text.splitlines():
-        line = _MARK.sub("", written).strip().strip("*_`").strip()
+        line = _BULLET.sub("", written).strip().strip("*_`").strip()
         if line and not (_HEADING.match(line) and not read_line(line).anchors):
-            cite = _CITE.search(line)
-            pieces = sentences_of(line[: cite.start()] if cite else line)
-            out += [f"{piece} {cite.group().strip()}" if cite else piece for piece in pieces]
+            out.append(line)
     return out
+
+
+def _pieces(line: str, sources: Sequence[_Source]) -> list[str]:
+    """`line` as it is checked: as it stands or without its number, where a source says that; else
+    in its statements."""
+    bare = _NUMBER.sub("", line)
+    for whole in (line, bare):
+        if _holder(whole, sources):
+            return [whole]
+    return statements_of(bare)
+
+
+def _holder(line: str, sources: Sequence[_Source]) -> _Source | None:
+    """The first source that says `line`."""
+    rule = binds(line)
+    for source in sources:
+        if source.says.has(line, word_for_word=rule) or source.head.has(line, word_for_word=True):
+            return source
+    return None
 
 
 def _citation(line: str, digests: Sequence[Digest]) -> tuple[int | None, str]:
@@ -145,27 +188,19 @@ def _citation(line: str, digests: Sequence[Digest]) -> tuple[int | None, str]:
     return None, line[: found.start()].strip()
 
 
-def _place(
-    line: str, sources: Sequence[SourceText], heads: Sequence[SourceText], only: int | None
-) -> tuple[int | None, str]:
-    """The number of the source that says `line`; else `None` and why it is dropped."""
-    places = range(len(sources)) if only is None else (only,)
-    for at in places:
-        if sources[at].has_words(line):
-            return at, ""
+def _why(line: str, sources: Sequence[_Source]) -> str:
+    """Why `line`, which no source says, is dropped."""
     if binds(line):
-        return None, REWORDED
+        return REWORDED
     reading = read_line(line)
     if not reading.anchors and not reading.words:
-        return None, INVENTED
-    for at in places:
-        if sources[at].says(reading) or heads[at].says(reading):
-            return at, ""
-    everywhere = [set(source.missing(reading)) for source in sources]
-    if reading.anchors and set.intersection(*everywhere):
-        return None, INVENTED
-    return None, NOT_TOGETHER
+        return INVENTED
+    everywhere = [set(source.words.missing(reading)) for source in sources]
+    return INVENTED if set.intersection(*everywhere) else NOT_TOGETHER
 
 
-def _known(line: str, context: SourceText) -> bool:
-    return context.has_words(line) or (not binds(line) and context.says(read_line(line)))
+def _quoted(line: str, sources: Sequence[_Source]) -> tuple[str, str]:
+    """The call and the words of the statement that is nearest to `line`; empty where none is."""
+    found = [(*source.says.nearest(line), source.call) for source in sources]
+    _, quote, call = max(found, key=lambda one: one[0])
+    return call, quote

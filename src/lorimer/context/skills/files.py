@@ -115,6 +115,11 @@ def _below(
 
 def _check_link(folder: Path, path: bytes, shown: str, link: str) -> None:
     real = os.path.realpath(path)
+    if real == os.path.realpath(os.fsencode(folder)):
+        raise SkillFilesFault(
+            "link_loop", f"{shown!r} in {folder} is a link to that folder itself: {link}.",
+            next="Remove the link: the folder would hold itself.",
+        )  # fmt: skip
     if not real.startswith(os.fsencode(folder).rstrip(b"/") + b"/"):
         raise SkillFilesFault(
             "link_outside", f"{shown!r} in {folder} is a link that leads outside: {link}.",

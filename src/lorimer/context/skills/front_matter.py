@@ -15,7 +15,13 @@ from lorimer.core.errors import LorimerError
 
 MOST_CHARACTERS = 64 * 1024
 """Of front matter; more is refused, not read."""
+MOST_CHARACTERS_STRICT = 256 * 1024
+"""Where the reference reader has no limit: more would take seconds."""
 _MOST_DEPTH = 40
+NO_END = (
+    "the front matter has no closing ---; it was taken to end at the first line that is no field"
+)
+"""What `lenient` says when it had to guess the end."""
 _MARK = "---"
 _FIELD = re.compile(r"([A-Za-z][\w .-]{0,63}?)[ \t]*:(?:[ \t]+(.*)|[ \t]*)$")
 _BLOCK = re.compile(r"[|>][+-]?\d?[+-]?")
@@ -24,7 +30,33 @@ Value = str | list[Any] | dict[str, Any]
 
 
 class FrontMatterFault(LorimerError):
-    """The front matter cannot be read."""
+    """The front matter cannot be read. `code` names the kind of fault."""
+
+    code = "front_matter"
+
+
+class FrontMatterTooLarge(FrontMatterFault):
+    """It has too many characters."""
+
+    code = "front_matter_too_large"
+
+
+class NestedTooDeeply(FrontMatterFault):
+    """Lists and maps stand in each other more than `_MOST_DEPTH` deep."""
+
+    code = "nested_too_deeply"
+
+    def __init__(self) -> None:
+        super().__init__(
+            f"The front matter is nested too deeply: more than {_MOST_DEPTH} levels.",
+            next="Use plain fields.",
+        )
+
+
+class AliasRefused(FrontMatterFault):
+    """A YAML alias stands for a list or a map: a few of them can stand for billions of values."""
+
+    code = "yaml_alias"
 
 
 @dataclass(slots=True)
@@ -61,18 +93,23 @@ def strict(text: str) -> FrontMatter:
         hint = " (It ends at the first --- , also when that stands inside a value.)"
     else:
         hint = ""
+    _not_too_large(parts[1], MOST_CHARACTERS_STRICT)
     try:
         fields = _fields(parts[1], strictly=True)
     except FrontMatterFault as fault:
-        raise FrontMatterFault(fault.message + hint, next=fault.next) from None
+        if hint:
+            raise FrontMatterFault(fault.message + hint, next=fault.next) from None
+        raise
     return FrontMatter(fields, parts[2].strip())
 
 
 def lenient(text: str) -> FrontMatter:
-    """Read `text` as well as can be; nothing is refused but what says nothing.
+    """Read `text` as well as can be; nothing is refused but what says nothing, or says far more
+    than it holds.
 
     Raises:
-        FrontMatterFault: when not even single lines `key: value` can be read in it.
+        FrontMatterFault: when not even single lines `key: value` can be read in it, and for too
+            many characters, levels, or aliases of whole lists and maps.
     """
     forgiven: list[str] = []
     front, body = _split(text, forgiven)
@@ -80,14 +117,11 @@ def lenient(text: str) -> FrontMatter:
         if front:
             forgiven.append("the front matter is empty")
         return FrontMatter({}, body, forgiven)
-    if len(front) > MOST_CHARACTERS:
-        raise FrontMatterFault(
-            f"The front matter has {len(front):,} characters; at most {MOST_CHARACTERS:,} are "
-            "read.",
-            next="Move the text below the front matter.",
-        )
+    _not_too_large(front, MOST_CHARACTERS)
     try:  # the newline stands for the line ---, so that lines are counted as in the file
-        return FrontMatter(_fields("\n" + front, strictly=False), body, forgiven)
+        return FrontMatter(_fields("\n" + front, strictly=False, forgiven=forgiven), body, forgiven)
+    except (AliasRefused, NestedTooDeeply):
+        raise
     except FrontMatterFault as fault:
         fields = _by_lines(front)
         if not fields:
@@ -95,6 +129,14 @@ def lenient(text: str) -> FrontMatter:
         forgiven.append(f"the front matter is not valid YAML, it was read line by line "
                         f"({fault.message})")  # fmt: skip
         return FrontMatter(fields, body, forgiven)
+
+
+def _not_too_large(front: str, most: int) -> None:
+    if len(front) > most:
+        raise FrontMatterTooLarge(
+            f"The front matter has {len(front):,} characters; at most {most:,} are read.",
+            next="Move the text below the front matter.",
+        )
 
 
 def _no_beginning(text: str) -> FrontMatterFault:
@@ -134,8 +176,7 @@ def _split(text: str, forgiven: list[str]) -> tuple[str, str]:
             front = "\n".join(lines[start + 1 : end]) + "\n"
             return front, "\n".join(lines[end + 1 :]).strip()
     end = _end_of_fields(lines, start + 1)
-    forgiven.append("the front matter has no closing ---; it was taken to end at the first line "
-                    "that is no field")  # fmt: skip
+    forgiven.append(NO_END)
     return "\n".join(lines[start + 1 : end]) + "\n", "\n".join(lines[end:]).strip()
 
 
@@ -151,13 +192,17 @@ _OLD_BREAKS = "\x85\u2028\u2029"
 """Line ends in YAML 1.1, which the parser here reads; plain characters in YAML 1.2."""
 
 
-def _fields(front: str, *, strictly: bool) -> dict[str, Value]:
+def _fields(
+    front: str, *, strictly: bool, forgiven: list[str] | None = None
+) -> dict[str, Value]:  # fmt: skip
     import yaml
 
-    free = [chr(c) for c in range(0xE000, 0xF8FF) if chr(c) not in front][: len(_OLD_BREAKS)]
+    there = set(front)
+    free = [chr(c) for c in range(0xE000, 0xF8FF) if chr(c) not in there][: len(_OLD_BREAKS)]
     back = {ord(stand): old for stand, old in zip(free, _OLD_BREAKS, strict=True)}
     front = front.translate({ord(old): stand for stand, old in zip(free, _OLD_BREAKS, strict=True)})
     try:
+        aliased = _look_before_expanding(front, strictly=strictly)
         node = yaml.compose(front, Loader=yaml.SafeLoader)
         if not isinstance(node, yaml.MappingNode):
             raise FrontMatterFault(
@@ -172,9 +217,9 @@ def _fields(front: str, *, strictly: bool) -> dict[str, Value]:
             f"The front matter is not valid YAML: {_told(fault)}.", next=_advice(str(fault))
         ) from None
     except RecursionError:
-        raise FrontMatterFault(
-            "The front matter is nested too deeply.", next="Use plain fields."
-        ) from None
+        raise NestedTooDeeply from None
+    if aliased and forgiven is not None:
+        forgiven.append("it uses YAML anchors and aliases")
     assert isinstance(value, dict)
     return value
 
@@ -184,7 +229,7 @@ def _told(fault: Any) -> str:
     mark = getattr(fault, "problem_mark", None)
     problem = getattr(fault, "problem", None) or getattr(fault, "reason", None) or str(fault)
     where = "" if mark is None else f" in line {mark.line + 1}"
-    return f"{' '.join(str(problem).split())}{where}"
+    return f"{' '.join(str(problem).split())[:200]}{where}"
 
 
 def _advice(problem: str) -> str:
@@ -193,6 +238,42 @@ def _advice(problem: str) -> str:
     if "cannot start any token" in problem:
         return "Put the value in quotes, and use spaces, not tabs, before it."
     return "Put values with special characters in quotes."
+
+
+def _look_before_expanding(front: str, *, strictly: bool) -> bool:
+    """Refuse what would become far larger than the text, before anything is made of it; whether
+    there are aliases.
+
+    Raises:
+        NestedTooDeeply: for too many levels.
+        AliasRefused: for an alias of a list or a map, or of texts that grow too large together.
+    """
+    import yaml
+
+    depth, grown, aliased = 0, 0, False
+    texts: dict[str, int] = {}
+    for event in yaml.parse(front, Loader=yaml.SafeLoader):
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+            texts.pop(event.anchor or "", None)
+            if depth > _MOST_DEPTH:
+                raise NestedTooDeeply
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+        elif isinstance(event, yaml.ScalarEvent) and event.anchor is not None:
+            texts[event.anchor] = len(event.value)
+        elif isinstance(event, yaml.AliasEvent) and not strictly:
+            aliased = True
+            grown += texts.get(event.anchor, 0)
+            if grown > MOST_CHARACTERS or (
+                event.anchor not in texts and f"&{event.anchor}" in front
+            ):
+                raise AliasRefused(
+                    f"Line {event.start_mark.line + 1} repeats a list, a map or a long text by "
+                    f"the YAML alias *{event.anchor[:40]}, which is not expanded here.",
+                    next="Write the values themselves; a text that begins with * needs quotes.",
+                )
+    return aliased
 
 
 def _look_for_forbidden(front: str) -> None:

@@ -91,7 +91,7 @@ def _in_file(name: str, data: bytes, *, executable: bool) -> Iterator[Finding]:
         yield Finding("hidden-file", "look", name, 0, "its name begins with a dot")
     lines = _Lines(name, text)
     yield from _by_rules(lines, script)
-    yield from _hidden(name, text)
+    yield from hidden(name, text)
     yield from _links(lines)
     if not script:
         yield from _comments(lines)
@@ -163,7 +163,7 @@ def _comments(lines: _Lines) -> Iterator[Finding]:
         at = end
 
 
-def _hidden(name: str, text: str) -> Iterator[Finding]:
+def hidden(name: str, text: str) -> Iterator[Finding]:
     """Characters that nobody sees, one finding a line."""
     for number, line in enumerate(text.split("\n"), 1):
         if line.isascii() and line.isprintable():
@@ -179,7 +179,8 @@ def _hidden(name: str, text: str) -> Iterator[Finding]:
             level = "danger" if meant else "look"
             yield Finding(
                 "hidden-text", level, name, number,
-                f"it holds {len(odd)} characters that nobody sees ({codes})", _shown(line),
+                f"it holds {len(odd)} character{'s' * (len(odd) > 1)} that nobody sees ({codes})",
+                _shown(line),
             )  # fmt: skip
 
 

@@ -78,7 +78,7 @@ def load(folder: Path, place: Place, *, found: Files | None = None) -> Skill | N
     try:
         front = lenient(text.replace("\r\n", "\n").replace("\r", "\n"))
     except FrontMatterFault as fault:
-        return refused("front_matter", f"{folder / file}: {fault.message}", fault.next)
+        return refused(fault.code, f"{folder / file}: {fault.message}", fault.next)
     forgiven = list(front.forgiven)
     if file not in FILE_NAMES:
         forgiven.append(f"the file is called {file}, not SKILL.md")

@@ -24,10 +24,10 @@ description: {description}
 ## Steps
 
 1. Say what to do first, and how to see that it worked.
-2. Name files of this folder by their path from here, e.g. `references/details.md`: they are read
-   only when they are needed.
-3. Run scripts of this folder, e.g. `python {{folder}}/scripts/check.py INPUT`; `{{folder}}` is
-   told with this text.
+2. Name files of this folder by their path from here (`references/…`): they are read only when
+   they are needed.
+3. Run scripts of this folder as `python <skill folder>/scripts/… INPUT`; what `<skill folder>` is,
+   is told with this text.
 
 ## When something goes wrong
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +20,7 @@ _SHOWN = 6
 @dataclass(frozen=True, slots=True)
 class Answer:
     """What was read. `fault` is for the sub-agent and may quote it; `where` names the same without
-    a word of it."""
+    a word of it: places by the names that the schema has, numbers, and kinds of faults."""
 
     value: Any = None
     fault: str = ""
@@ -43,6 +43,7 @@ class OutputForm:
         if not isinstance(schema, Mapping):
             raise ToolDefinitionError(f"output_schema is {schema!r}, no JSON Schema.")
         self.schema = schema
+        self._names = frozenset(_names_in(schema))
         self._validator = compile_schema("spawn_subagent", schema, what="output schema")
 
     def read(self, text: str) -> Answer:
@@ -56,6 +57,8 @@ class OutputForm:
             found = blocks[0].strip()
         try:
             value = json.loads(found, parse_constant=_no_constant)
+        except _NoNumber as fault:
+            return Answer(fault=f"It is not JSON: {fault}.", where=f"it was not JSON ({fault})")
         except (ValueError, RecursionError) as fault:
             if not found:
                 return Answer(fault="It is empty.", where="it was empty")
@@ -69,21 +72,67 @@ class OutputForm:
                     fault="It is prose, not JSON. Write the JSON value alone.",
                     where="it was prose, not JSON",
                 )
-            return Answer(fault=f"It is not JSON: {fault}.", where=f"it was not JSON ({fault})")
+            place = ""
+            if isinstance(fault, json.JSONDecodeError):
+                place = f" (line {fault.lineno}, column {fault.colno})"
+            return Answer(fault=f"It is not JSON: {fault}.", where=f"it was not JSON{place}")
         faults = problems(self.schema, self._validator, value)
         if not faults:
             return Answer(value, notes=notes)
         words = [in_words(code, problem) for code, problem in faults[:_SHOWN]]
-        places = [
-            f"{problem.path or 'the whole'}: expected {problem.expected}"
-            for _, problem in faults[:_SHOWN]
-        ]
+        places = [self._place(code, problem.path) for code, problem in faults[:_SHOWN]]
         more = f"; and {len(faults) - _SHOWN} more faults" if len(faults) > _SHOWN else ""
         return Answer(
             fault=f"It does not fit the schema: {'; '.join(words)}{more}.",
-            where=f"it did not fit the schema at {'; '.join(places)}{more}",
+            where=f"it did not fit the schema: {'; '.join(dict.fromkeys(places))}{more}",
         )
+
+    def _place(self, code: str, path: str) -> str:
+        """One fault, without a word that is not in the schema."""
+        steps = path.split("/")[1:]
+        known = [
+            step if (step.isdecimal() and len(step) < 7) or step in self._names else _UNKNOWN
+            for step in steps
+        ]
+        if code == "extra":
+            inside = f" in /{'/'.join(known[:-1])}" if known[:-1] else ""
+            return f"it held a key that the schema does not allow{inside}"
+        where = f"/{'/'.join(known)}" if known else "the whole"
+        return f"{where} {_KINDS.get(code, _KINDS['value'])}"
+
+
+_UNKNOWN = "…"
+_KINDS = {
+    "missing": "was missing",
+    "type": "was of another type",
+    "value": "had a value that does not fit",
+}
+
+
+class _NoNumber(ValueError):
+    """One of the three words that Python reads as a number and JSON does not have."""
 
 
 def _no_constant(name: str) -> Any:
-    raise ValueError(f"{name} is no JSON number")
+    raise _NoNumber(f"{name} is no JSON number")
+
+
+def _names_in(schema: Any) -> Iterator[str]:
+    """The names of properties that a schema has, as steps of a JSON pointer."""
+    waiting = [schema]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, Mapping):
+            for key in ("properties", "dependentRequired", "dependentSchemas"):
+                found = node.get(key)
+                yield from map(_step, found) if isinstance(found, Mapping) else ()
+            required = node.get("required")
+            if isinstance(required, list):
+                yield from (_step(name) for name in required if isinstance(name, str))
+            waiting += node.values()
+        elif isinstance(node, list):
+            waiting += node
+
+
+def _step(name: str) -> str:
+    return name.replace("~", "~0").replace("/", "~1")

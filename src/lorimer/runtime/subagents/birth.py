@@ -29,6 +29,7 @@ from lorimer.runtime.subagents.limits import budget_left
 from lorimer.runtime.subagents.settings import Budget
 from lorimer.runtime.subagents.tags import RULES, Speaker
 from lorimer.store.protocol import SessionRecord
+from lorimer.tools.dispatch.recorded import journaled_call
 from lorimer.tools.registry import Registry, near
 from lorimer.tools.subagents import Assignment, Handover
 from lorimer.tools.tool_context import ToolError
@@ -117,7 +118,7 @@ def _inputs(host: SubagentHost, inputs: Sequence[str]) -> tuple[list[ResultPart]
     results: list[ResultPart] = []
     paths: list[str] = []
     for given in inputs:
-        call = session.store.call(session.id, given)
+        call = journaled_call(session.store, session.id, given)
         if call is not None and call.result is not None:
             part = part_from_json(call.result)
             assert isinstance(part, ResultPart)

@@ -4,12 +4,14 @@ none."""
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import anyio
 
+from lorimer.core.calls import Outcome
 from lorimer.core.errors import LorimerError, StoreError
 from lorimer.core.messages import Entry, Kind, TextPart
 from lorimer.core.usage import Usage
@@ -29,6 +31,8 @@ _LIMITS = {
     "max_steps": "model requests", "max_tokens": "tokens", "max_cost": "US dollars",
     "max_time": "seconds",
 }  # fmt: skip
+_MOST_SAID = 2000
+"""Characters that are kept of what a fault said."""
 _LAST_STEP = (
     "This is your last step. Give your answer now, in the form the task asks for, from what you "
     "know; say in it what is missing."
@@ -37,11 +41,13 @@ _LAST_STEP = (
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """An end without an answer."""
+    """An end without an answer. `message` and `next` are lorimer's own words; whatever may hold
+    words of the sub-agent, or of what it has read, is in `said`."""
 
     status: SubagentStatus
     message: str
     next: str
+    said: str = ""
 
 
 class Child:
@@ -75,6 +81,8 @@ class Child:
         self._reason = ""
         self._loop = ""
         self._warned = False
+        self._recorded = False
+        self._tally = ledger.Tally()
         self._on_usage, self._on_doing, self._on_warning = on_usage, on_doing, on_warning
         self._began = session.agent.clock.monotonic()
         session.preparations.insert(0, self)
@@ -112,7 +120,7 @@ class Child:
         """Before each of its requests: what it is told, its last step, and whether it loops."""
         while self._inbox:
             await self.session.record(self._inbox.pop(0), "agent")
-        self._loop = loop_in(self.session.trajectory.entries)
+        self._loop = loop_in(self.session.trajectory.entries, self.session.agent.registry)
         if self._loop:
             self.stop("loop")
             return
@@ -137,21 +145,30 @@ class Child:
         except StoreError:
             raise
         except LorimerError as fault:
-            ending = _failed(fault.message, fault.next)
+            ending = _failed(f"it ended with {_kind(fault)}.", "", f"{fault.message} {fault.next}")
         except Exception as fault:  # noqa: BLE001 - whatever it died of is the end of this one only
-            ending = _failed(f"it died: {type(fault).__name__}: {fault}", "")
+            ending = _failed(f"it died of {_kind(fault)}.", "", str(fault))
         if ending is not None:
             await self._record(ending)
+        self._recorded = True
         return self.report()
 
     def report(self) -> SubagentReport:
-        """How it stands, by its record and by what is known here."""
+        """How it stands: at work, by what is known here, else by its record. At work it costs the
+        same however long it has worked."""
         agent = self.session.agent
-        found = ledger.report(agent.store, self.id, agent.registry)
-        assert found is not None
-        if found.ended:
+        if self._recorded:
+            found = ledger.report(agent.store, self.id, agent.registry)
+            assert found is not None
             return found
-        return replace(found, status=SubagentStatus.RUNNING, doing=self.doing or found.doing)
+        seen, entries = self.session.conversation, self.session.trajectory.entries
+        self._tally.read(ledger.own_entries(entries, self._facts))
+        return SubagentReport(
+            self.id, self.name, SubagentStatus.RUNNING, outcome=Outcome.UNKNOWN,
+            tainted_by=seen.tainted_by, private_from=seen.private_from, usage=self._tally.usage,
+            steps=self._tally.steps, doing=self.doing or ledger.last_call(entries),
+            notes=tuple(self._facts.get("notes", ())),
+        )  # fmt: skip
 
     async def _to_its_end(self) -> Ending | None:
         session = self.session
@@ -204,7 +221,7 @@ class Child:
             case "failures":
                 return _failed(
                     f"{self._limits.max_failures} calls in a row failed, the last with: "
-                    f"{result.calls[-1].code if result.calls else 'unknown'}.",
+                    f"{_code(result.calls[-1].code) if result.calls else 'unknown'}.",
                     "Look at its trajectory; give it another task or other tools.",
                 )
             case "breaker":
@@ -213,7 +230,7 @@ class Child:
                     "Ask the user what may be done.",
                 )
             case other:
-                return _failed(f"its model gave no usable answer ({other}).", "")
+                return _failed(f"its model gave no usable answer ({_code(other)}).", "")
 
     def _stopped(self, reason: str) -> Ending:
         match reason:
@@ -239,6 +256,8 @@ class Child:
         if session.trajectory.open_calls:
             await session.settle()
         end = {"status": str(ending.status), "message": ending.message, "next": ending.next}
+        if ending.said:
+            end["said"] = ending.said[:_MOST_SAID]
         words = f"This task was ended here: {ending.message}"
         await session.record_note(words, **{ledger.END: end})
 
@@ -247,7 +266,8 @@ class Child:
 
     def _left(self) -> Limits:
         """What is left of its budget for this task."""
-        usage, steps = ledger.used(self.session.trajectory.entries, self._facts)
+        self._tally.read(self._own())
+        usage, steps = self._tally.usage, self._tally.steps
         limits = self._limits
         tokens = usage.input_tokens + usage.output_tokens
         cost = usage.cost
@@ -284,10 +304,18 @@ def _over(stop: str, limits: Limits) -> Ending:
     )
 
 
-def _failed(message: str, next: str) -> Ending:
-    return Ending(
-        SubagentStatus.FAILED, message, next or "Try once more, or go on without it and say so."
-    )
+def _failed(message: str, next: str, said: str = "") -> Ending:
+    next = next or "Try once more, or go on without it and say so."
+    return Ending(SubagentStatus.FAILED, message, next, said.strip())
+
+
+def _kind(fault: Exception) -> str:
+    """The kind of a fault, by its class: its message may quote anything."""
+    return type(fault).__name__
+
+
+def _code(code: str) -> str:
+    return code if re.fullmatch(r"[a-z][a-z_]{0,40}", code) else "unknown"
 
 
 def _cancelled(reason: str) -> Ending:

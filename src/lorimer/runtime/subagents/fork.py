@@ -16,6 +16,7 @@ from lorimer.core.calls import Outcome, ToolCall
 from lorimer.core.messages import Entry, Kind, ResultPart, TextPart
 from lorimer.runtime.prompt import entry_form, stored_entries, stored_prefix
 from lorimer.store.protocol import AppendEntry, Change, CreateSession
+from lorimer.tools.dispatch.recorded import COPIED
 
 if TYPE_CHECKING:
     from lorimer.runtime.session import Session
@@ -33,6 +34,7 @@ class Fork:
 
     Attributes:
         begins: the number of the first entry that is not copied.
+        answered: calls of entries before this number have the same results here as there.
     """
 
     def __init__(self, parent: Session, call_id: str) -> None:
@@ -45,13 +47,17 @@ class Fork:
         if last is not None and last.kind is Kind.ASSISTANT and last.calls:
             self._results = _results(last.calls, call_id, agent.clock.now(), len(self._stored))
         self.begins = len(self._stored) + (self._results is not None)
+        self.answered = len(self._stored) if self._results is None or last is None else last.seq
 
     def changes(self, child: str, meta: Mapping[str, Any]) -> list[Change]:
         """What makes the session `child`, in one commit."""
         parent = self._parent
         agent, record = parent.agent, parent.stored
         prefix = stored_prefix(agent, record, agent.specs_from(record.tools))
-        lineage = {"parent": parent.id, "root": record.meta.get("root", parent.id)}
+        lineage = {
+            "parent": parent.id, "root": record.meta.get("root", parent.id),
+            COPIED: {"session": parent.id, "before": self.answered},
+        }  # fmt: skip
         made: list[Change] = [
             CreateSession(
                 replace(

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from lorimer.context.events import Context, Event
-from lorimer.core.messages import ResultPart, TextPart
+from lorimer.core.messages import ImagePart, ResultPart, TextPart
 from lorimer.core.trust import Trust
 from lorimer.runtime.subagents.distil import Distilled
 from lorimer.runtime.subagents.tags import Speaker, tagged, untagged
-from lorimer.toolkits.collaboration.report import answer_parts, source_of, status_line, trust_of
+from lorimer.toolkits.collaboration.report import (
+    answer_parts,
+    said_parts,
+    source_of,
+    status_line,
+    trust_of,
+)
 from lorimer.tools.subagents import Assignment, SubagentReport, SubagentStatus
 
 MAIN_AGENT = "main agent"
@@ -39,9 +46,9 @@ def parts_of(
     results: Sequence[ResultPart],
     distilled: Distilled | None,
     tainted_by: Sequence[str],
-) -> tuple[tuple[TextPart, ...], list[str]]:
+) -> tuple[tuple[TextPart | ImagePart, ...], list[str]]:
     """The first message, and what was changed in it (`tags` in what is handed on)."""
-    parts: list[TextPart] = []
+    parts: list[TextPart | ImagePart] = []
     forged = untagged(assignment.task)[1]
     if distilled is not None:
         if distilled.facts:
@@ -61,7 +68,10 @@ def parts_of(
     notes = [] if not forged else [
         f"{forged} tags like [FROM_USER] in what is handed on were written with round brackets"
     ]  # fmt: skip
-    spaced = [TextPart(p.text + "\n\n", p.trust, p.source) for p in parts[:-1]]
+    spaced = [
+        TextPart(p.text + "\n\n", p.trust, p.source) if isinstance(p, TextPart) else p
+        for p in parts[:-1]
+    ]
     return (*spaced, parts[-1]), notes
 
 
@@ -74,14 +84,19 @@ def _task(assignment: Assignment) -> str:
     return f"{words}\n\nAnswer with one JSON value that fits this JSON Schema, alone:\n{schema}"
 
 
-def _result(result: ResultPart) -> tuple[list[TextPart], int]:
-    out, forged = [], 0
+def _result(result: ResultPart) -> tuple[list[TextPart | ImagePart], int]:
+    """A result under its tag; an image of it goes along behind a tag of its own."""
+    out: list[TextPart | ImagePart] = []
+    forged = 0
     for part in result.content:
-        if not isinstance(part, TextPart):
-            continue
-        forged += untagged(part.text)[1]
-        words = tagged(Speaker.TOOL_RESULT, part.text, f"{result.call_id} {result.name}")
-        out.append(TextPart(words, part.trust, part.source or result.name))
+        image = isinstance(part, ImagePart)
+        text = f"(an image, {part.media_type})" if isinstance(part, ImagePart) else part.text
+        forged += untagged(text)[1]
+        words = tagged(Speaker.TOOL_RESULT, text, f"{result.call_id} {result.name}")
+        source = part.source or result.name
+        out.append(TextPart(words, part.trust, source))
+        if image:
+            out.append(replace(part, source=source))
     return out, forged
 
 
@@ -90,17 +105,17 @@ def ended_event(
     clean: Callable[[str], str],
     reveal: Callable[[str], tuple[str, list[str]]] | None,
 ) -> Event:
-    """The end of a sub-agent that nobody waited for, with its answer under its own label.
+    """The end of a sub-agent that nobody waited for, whatever it is, under its own label.
 
     Args:
         clean: takes secrets out; `reveal` makes visible what is hidden in outside text.
     """
+    trust, source = trust_of(report), source_of(report)
     if report.status is SubagentStatus.DONE:
         content = "".join(part.text for part in answer_parts(report))
-        trust, source = trust_of(report), source_of(report)
     else:
-        content = json.dumps(status_line(report), ensure_ascii=False)
-        trust, source = Trust.USER_DATA, f"sub-agent {report.agent}"
+        said = [part.text for part in said_parts(report)]
+        content = "\n".join([json.dumps(status_line(report), ensure_ascii=False), *said])
     content = clean(content)
     if trust is Trust.EXTERNAL and reveal is not None:
         content, _ = reveal(content)

@@ -22,6 +22,7 @@ from lorimer.runtime.subagents.handover import CHANNEL, ended_event, said
 from lorimer.runtime.subagents.labels import child_id, children_of
 from lorimer.runtime.subagents.settings import SubagentSettings
 from lorimer.runtime.subagents.tags import Speaker
+from lorimer.toolkits.collaboration.report import source_for
 from lorimer.tools.dispatch.state import see_through
 from lorimer.tools.subagents import (
     SPAWN,
@@ -55,6 +56,7 @@ class SubagentHost:
         self._unheard = True
         self._own: list[str] | None = None
         self._ends: dict[str, SubagentReport] = {}  # until they are put to work again
+        self._resting: dict[str, SubagentReport] = {}  # interrupted ones, when last looked at
         self._closing = False
 
     # --- what there is ---
@@ -114,6 +116,17 @@ class SubagentHost:
     def children(self) -> Sequence[SubagentReport]:
         return [one for child in self.own if (one := self._report(child)) is not None]
 
+    def unfinished(self) -> Sequence[SubagentReport]:
+        found = []
+        for child in self.own:
+            if child in self._ends:
+                continue
+            known = None if child in self._working else self._resting.get(child)
+            report = known or self._report(child)
+            if report is not None and not report.ended:
+                found.append(report)
+        return found
+
     def status(self, subagent: str) -> SubagentReport:
         own = self.own
         wanted = subagent.strip()
@@ -138,8 +151,8 @@ class SubagentHost:
         known = self._ends.get(child)
         if known is None:
             known = ledger.report(self.session.store, child, self.session.agent.registry)
-            if known is not None and known.ended:
-                self._ends[child] = known
+            if known is not None:
+                (self._ends if known.ended else self._resting)[child] = known
         return known
 
     # --- starting ---
@@ -208,6 +221,7 @@ class SubagentHost:
             task.add_done_callback(self._look_at)
         self._working[child.id] = (child, task)
         self._ends.pop(child.id, None)
+        self._resting.pop(child.id, None)
         if child.id not in self.own:
             self.own.append(child.id)
         around.tell(SubagentBegan(child.id, name, call_id, facts["assignment"]["task"]))
@@ -224,15 +238,21 @@ class SubagentHost:
         try:
             report = await child.work()
         finally:
+            seen = child.session.conversation  # whatever its end is
+            self._carry(child.name, seen.tainted_by, seen.private_from)
             try:
                 await child.session.close()
             finally:
                 del self._working[child.id]
         around.tell(SubagentEnded(report.id, report.agent, str(report.status), report.usage))
-        self.session.conversation.carry(report.private_from)
         if announce and not self._closing:
             self._tell(report)
         return report
+
+    def _carry(self, agent: str, tainted_by: Sequence[str], private_from: Sequence[str]) -> None:
+        """What a sub-agent has read sticks to the session that started it."""
+        tainted = [source_for(agent, tainted_by)] if tainted_by else []
+        self.session.conversation.carry(private_from, tainted)
 
     async def _wait_for(self, child: str, context: ToolContext) -> SubagentReport:
         working = self._working.get(child)
@@ -322,7 +342,7 @@ class SubagentHost:
     def loaded(self) -> None:
         """The session was opened again: what its sub-agents have read sticks to it."""
         for report in self.children():
-            self.session.conversation.carry(report.private_from)
+            self._carry(report.agent, report.tainted_by, report.private_from)
 
     def begin_run(self, run: Run) -> None:
         """A run begins: it pays for what was used since the last one, and hears of those that ended

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lorimer.core.errors import SessionNotFound, ToolDefinitionError
 from lorimer.core.messages import BESIDE, Entry, Kind
 from lorimer.core.usage import Usage
 from lorimer.runtime.subagents.answer import OutputForm
-from lorimer.runtime.subagents.labels import conversation_of, outcome_of
+from lorimer.runtime.subagents.labels import children_of, conversation_of, outcome_of
 from lorimer.runtime.subagents.tags import Speaker
 from lorimer.store.protocol import SessionRecord, Store
+from lorimer.toolkits.collaboration.report import source_of
 from lorimer.tools.subagents import Assignment, SubagentReport, SubagentStatus
 
 if TYPE_CHECKING:
@@ -41,15 +43,43 @@ def own_entries(entries: Sequence[Entry], facts: Mapping[str, Any]) -> Sequence[
     return entries[int(facts["begins"]) :]
 
 
+class Tally:
+    """What its requests have used, and how many there were, since it last was given a task. Follows
+    its own entries, each read once."""
+
+    def __init__(self) -> None:
+        self.usage, self.steps = Usage(), 0
+        self._seen = 0
+        self._ended = False
+
+    def read(self, own: Sequence[Entry]) -> None:
+        """Take those of its entries that are new."""
+        for at in range(self._seen, len(own)):
+            entry = own[at]
+            if self._ended and _is_task(entry):
+                self.usage, self.steps, self._ended = Usage(), 0, False
+            self._ended = self._ended or _is_end(entry)
+            told = entry.meta.get("usage")
+            if isinstance(told, Mapping):
+                self.usage += Usage.from_json(told)
+                self.steps += 1
+        self._seen = len(own)
+
+
 def used(entries: Sequence[Entry], facts: Mapping[str, Any]) -> tuple[Usage, int]:
-    """What its requests have used, and how many there were, since it last was given a task."""
-    total, steps = Usage(), 0
-    for entry in task_of(own_entries(entries, facts)):
-        told = entry.meta.get("usage")
-        if isinstance(told, Mapping):
-            total += Usage.from_json(told)
-            steps += 1
-    return total, steps
+    """The same of a stored one."""
+    tally = Tally()
+    tally.read(own_entries(entries, facts))
+    return tally.usage, tally.steps
+
+
+def _is_task(entry: Entry) -> bool:
+    """Whether somebody but the harness speaks to it."""
+    return entry.kind is Kind.USER and entry.meta.get("speaker") != Speaker.HARNESS
+
+
+def _is_end(entry: Entry) -> bool:
+    return END in entry.meta or (entry.kind is Kind.ASSISTANT and not entry.calls)
 
 
 def task_of(entries: Sequence[Entry]) -> Sequence[Entry]:
@@ -57,10 +87,9 @@ def task_of(entries: Sequence[Entry]) -> Sequence[Entry]:
     start = 0
     ended = False
     for at, entry in enumerate(entries):
-        spoken = entry.kind is Kind.USER and entry.meta.get("speaker") != Speaker.HARNESS
-        if spoken and ended:
+        if ended and _is_task(entry):
             start, ended = at, False
-        ended = ended or END in entry.meta or (entry.kind is Kind.ASSISTANT and not entry.calls)
+        ended = ended or _is_end(entry)
     return entries[start:]
 
 
@@ -74,9 +103,7 @@ def ends(entries: Sequence[Entry]) -> int:
     for at, start in enumerate(given):
         stop = given[at + 1] if at + 1 < len(given) else len(entries)
         last = _last(entries[start:stop])
-        count += last is not None and (
-            END in last.meta or (last.kind is Kind.ASSISTANT and not last.calls)
-        )
+        count += last is not None and _is_end(last)
     return count
 
 
@@ -103,31 +130,47 @@ def report(store: Store, session: str, registry: Registry) -> SubagentReport | N
         return None
     entries = [entry for entry, _ in store.entries(session, record.wire)]
     seen = conversation_of(entries, registry)
+    tainted, private = dict.fromkeys(seen.tainted_by), dict.fromkeys(seen.private_from)
+    for child, _ in children_of(store, session):  # what those below it have read, it may have read
+        below = report(store, child, registry)
+        if below is not None:
+            tainted |= dict.fromkeys([source_of(below)] if below.tainted_by else [])
+            private |= dict.fromkeys(below.private_from)
     total, steps = used(entries, facts)
-    status, value, message, next_, notes = _end(own_entries(entries, facts), facts)
+    end = _end(own_entries(entries, facts), facts)
     return SubagentReport(
-        session, str(facts["agent"]), status, value, message, next_,
-        outcome_of(store, session), seen.tainted_by, seen.private_from, total, steps,
-        _last_call(entries), (*facts.get("notes", ()), *notes),
+        session, str(facts["agent"]), end.status, end.value, end.message, end.next,
+        outcome_of(store, session), tuple(tainted), tuple(private), total, steps,
+        last_call(entries), (*facts.get("notes", ()), *end.notes), end.said,
     )  # fmt: skip
 
 
-def _end(
-    entries: Sequence[Entry], facts: Mapping[str, Any]
-) -> tuple[SubagentStatus, Any, str, str, Sequence[str]]:
+@dataclass(frozen=True, slots=True)
+class _End:
+    status: SubagentStatus = SubagentStatus.INTERRUPTED
+    value: Any = None
+    message: str = ""
+    next: str = ""
+    said: str = ""
+    notes: Sequence[str] = ()
+
+
+def _end(entries: Sequence[Entry], facts: Mapping[str, Any]) -> _End:
     last = _last(entries)
     if last is not None and END in last.meta:
         end = last.meta[END]
-        return SubagentStatus(end["status"]), None, end["message"], end["next"], ()
+        return _End(
+            SubagentStatus(end["status"]), None, end["message"], end["next"], end.get("said", "")
+        )
     if last is not None and last.kind is Kind.ASSISTANT and not last.calls:
         try:
             form = OutputForm(Assignment.from_json(facts["assignment"]).output_schema)
         except ToolDefinitionError:
-            return _interrupted()
+            return _End()
         answer = form.read(last.text)
         if answer.fits:
-            return SubagentStatus.DONE, answer.value, "", "", answer.notes
-    return _interrupted()
+            return _End(SubagentStatus.DONE, answer.value, notes=answer.notes)
+    return _End()
 
 
 def _last(entries: Sequence[Entry]) -> Entry | None:
@@ -135,11 +178,8 @@ def _last(entries: Sequence[Entry]) -> Entry | None:
     return next((entry for entry in reversed(entries) if entry.kind not in BESIDE), None)
 
 
-def _interrupted() -> tuple[SubagentStatus, Any, str, str, Sequence[str]]:
-    return SubagentStatus.INTERRUPTED, None, "", "", ()
-
-
-def _last_call(entries: Sequence[Entry]) -> str:
+def last_call(entries: Sequence[Entry]) -> str:
+    """Its last call, in its own words."""
     for entry in reversed(entries):
         if entry.calls:
             call = entry.calls[-1]

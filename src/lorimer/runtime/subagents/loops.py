@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 
 from lorimer.core.messages import Entry, Kind, ResultPart, TextPart
@@ -21,10 +21,14 @@ class _Turn:
     since the third of the same calls is refused in other words."""
 
 
-def loop_in(entries: Sequence[Entry]) -> str:
+def loop_in(entries: Sequence[Entry], known: Container[str]) -> str:
     """The loop that the last turns are, in words; empty when they are none. An answer without calls
     or a word to the agent ends whatever there was; who asks again for something that changes (the
-    output of a running program) makes no loop."""
+    output of a running program) makes no loop.
+
+    Args:
+        known: names of tools; what else was called is not named: those are a model's own words.
+    """
     turns = _turns(entries)
     for length in range(1, _LONGEST + 1):
         times = IN_A_ROW if length == 1 else CYCLES
@@ -33,7 +37,8 @@ def loop_in(entries: Sequence[Entry]) -> str:
             _same(last[place::length]) for place in range(length)
         ):
             calls = [call for turn in reversed(last[:length]) for call in turn.calls]
-            names = ", ".join(dict.fromkeys(name for name, _ in calls))
+            named = (name if name in known else "a tool that it does not have" for name, _ in calls)
+            names = ", ".join(dict.fromkeys(named))
             return f"the same calls ({names}) came {times} times in a row"
     return ""
 

@@ -4,6 +4,7 @@ has read."""
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 from lorimer.core.calls import Outcome
@@ -24,14 +25,19 @@ _ENDS = {
 
 
 def source_of(report: SubagentReport) -> str:
-    """The source of its answer."""
-    if report.tainted_by:
-        return f"sub-agent {report.agent}, which had read {', '.join(report.tainted_by)}"[:400]
-    return f"sub-agent {report.agent}"
+    """The source of its words."""
+    return source_for(report.agent, report.tainted_by)
+
+
+def source_for(agent: str, tainted_by: Sequence[str]) -> str:
+    """The source of the words of a sub-agent that has read this outside content."""
+    if tainted_by:
+        return f"sub-agent {agent}, which had read {', '.join(tainted_by)}"[:400]
+    return f"sub-agent {agent}"
 
 
 def trust_of(report: SubagentReport) -> Trust:
-    """The label of its answer: outside content when it has read any."""
+    """The label of its words: outside content when it has read any."""
     return Trust.EXTERNAL if report.tainted_by else Trust.USER_DATA
 
 
@@ -62,6 +68,15 @@ def status_line(report: SubagentReport) -> dict[str, Any]:
     return out
 
 
+def said_parts(report: SubagentReport) -> list[TextPart]:
+    """What goes with an end without an answer under the label of the sub-agent: what its fault
+    said, and that it had read outside content."""
+    words = f"The fault said: {report.said}" if report.said else ""
+    if report.tainted_by and not words:
+        words = "(Nothing that it wrote is handed on.)"
+    return [TextPart(words, trust_of(report), source_of(report))] if words else []
+
+
 def result_of(report: SubagentReport) -> list[TextPart]:
     """The result of a call that waited for it.
 
@@ -90,4 +105,5 @@ def result_of(report: SubagentReport) -> list[TextPart]:
         outcome=outcome,
         retryable=outcome is Outcome.FAILED_BEFORE_EFFECT,
         details={"subagent": report.id, "steps": report.steps},
+        said=said_parts(report),
     )

@@ -11,7 +11,14 @@ from pydantic import Field
 from lorimer.core.calls import Effects, Idempotency, Outcome
 from lorimer.core.messages import TextPart
 from lorimer.core.trust import Trust
-from lorimer.toolkits.collaboration.report import answer_parts, result_of, status_line
+from lorimer.toolkits.collaboration.report import (
+    answer_parts,
+    result_of,
+    said_parts,
+    source_of,
+    status_line,
+    trust_of,
+)
 from lorimer.tools.function import tool
 from lorimer.tools.subagents import (
     DEFAULT_SCHEMA,
@@ -261,9 +268,11 @@ def _standing(report: SubagentReport, *, doing: bool = False) -> list[TextPart]:
     parts = [TextPart(json.dumps(status_line(report), ensure_ascii=False))]
     if report.status is SubagentStatus.DONE:
         parts += [TextPart("\n"), *answer_parts(report)[:1]]
-    elif doing and report.doing:
-        trust = Trust.EXTERNAL if report.tainted_by else Trust.USER_DATA
-        parts.append(TextPart(f"\nlast call: {report.doing}", trust, report.agent))
+    elif doing and not report.ended and report.doing:
+        words = f"\nlast call: {report.doing}"
+        parts.append(TextPart(words, trust_of(report), source_of(report)))
+    elif report.ended:
+        parts += said_parts(report)
     return parts
 
 

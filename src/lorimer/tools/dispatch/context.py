@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from lorimer.core.secrets import SecretPort, TextStream
 from lorimer.core.watch import CallOutput
-from lorimer.tools.dispatch.recorded import recorded_call
+from lorimer.tools.dispatch.recorded import journaled_calls, recorded_call
 from lorimer.tools.dispatch.state import CallState, Surroundings
 from lorimer.tools.tool import CallTool, ToolContext
 from lorimer.tools.tool_context import PastCall
@@ -42,10 +42,14 @@ def make_context(state: CallState, around: Surroundings) -> ToolContext:
 
 
 def past_calls(around: Surroundings, *tools: str) -> list[PastCall]:
-    """The ended calls of `tools` in this session, in the order they were made."""
+    """The ended calls of `tools` (none named: of all, also those that stand in it as a copy) in
+    this session, in the order they were made."""
     found = []
-    for call in around.store.calls(around.session):
-        if call.tool in tools and call.outcome is not None and call.result is not None:
+    store, session = around.store, around.session
+    for call in store.calls(session) if tools else journaled_calls(store, session):
+        if tools and call.tool not in tools:
+            continue
+        if call.outcome is not None and call.result is not None:
             arguments = call.value if isinstance(call.value, dict) else {}
             text = "".join(part.get("text", "") for part in call.result["content"])
             found.append(

@@ -200,7 +200,7 @@ def listed(ends: Sequence[InnerEnd]) -> list[str]:
 
 
 def _error_of(result: ResultPart, refusal: Refusal) -> dict[str, Any]:
-    text = "".join(getattr(part, "text", "") for part in result.content)
+    text = getattr(result.content[0], "text", "") if result.content else ""
     try:
         found = json.loads(text)
     except ValueError:

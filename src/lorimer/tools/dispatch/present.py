@@ -38,6 +38,7 @@ async def present(state: CallState, around: Surroundings) -> Refusal | None:
         text = around.clean(error_text(state, around, refusal))
         text = await _within(text, state, around)
         content: tuple[TextPart | ImagePart, ...] = (TextPart(text),)
+        content += await _labelled(state.said, state, around)
     else:
         content = await _content(state, around)
     content = tuple(
@@ -111,10 +112,22 @@ def _plain(diff: Any) -> bool:
 
 
 async def _content(state: CallState, around: Surroundings) -> tuple[TextPart | ImagePart, ...]:
+    out = list(await _labelled(state.content, state, around))
+    notes = _notes(state)
+    if notes:
+        told = around.clean("\n".join(f"- {note}" for note in notes))
+        out.append(TextPart(f"\n\nnotes:\n{told}"))
+    return tuple(out) or (TextPart("(the tool returned nothing)"),)
+
+
+async def _labelled(parts: Content, state: CallState, around: Surroundings) -> Content:
+    """Content under its labels, each part within the budget."""
+    if not parts:
+        return ()
     tool = state.tool
     assert tool is not None
     out: list[TextPart | ImagePart] = []
-    for part in _joined(state.content, tool.budget):
+    for part in _joined(parts, tool.budget):
         if isinstance(part, TextPart):
             text = part.text
             if part.trust is Trust.EXTERNAL and around.reveal is not None:
@@ -127,11 +140,7 @@ async def _content(state: CallState, around: Surroundings) -> tuple[TextPart | I
                 text = wrap_external(text, part.source, state.call.id)
             part = TextPart(text, part.trust, part.source)
         out.append(part)
-    notes = _notes(state)
-    if notes:
-        told = around.clean("\n".join(f"- {note}" for note in notes))
-        out.append(TextPart(f"\n\nnotes:\n{told}"))
-    return tuple(out) or (TextPart("(the tool returned nothing)"),)
+    return tuple(out)
 
 
 def _joined(parts: Content, budget: Budget) -> Content:

@@ -24,7 +24,8 @@ async def record(state: CallState, around: Surroundings) -> Refusal | None:
     result, tool = state.result, state.tool
     assert result is not None
     _count(state, around)
-    text = "".join(p.text for p in result.content if isinstance(p, TextPart))
+    texts = [p.text for p in result.content if isinstance(p, TextPart)]
+    text = "".join(texts[:1] if result.is_error else texts)  # an error stands in its first part
     if not (state.replayed and state.journal is not None and state.journal.result is not None):
         state.pending.append(
             FinishCall(

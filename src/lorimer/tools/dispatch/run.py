@@ -100,6 +100,8 @@ async def _judge(
         if state.outcome is Outcome.DONE:
             return None
         outcome = Outcome.UNKNOWN if refusal is not None else Outcome.FAILED_BEFORE_EFFECT
+    if end.ending is Ending.RAISED and end.tool_error is not None:
+        state.said, _ = without_secrets(end.tool_error.said, None, around)
     return _refuse(state, around, tool, end, reason, outcome)
 
 

@@ -54,6 +54,7 @@ class CallState:
     Attributes:
         journal: its line in the journal as it stood when the call came in.
         value: the arguments in use, as JSON; `diffs` lists every change from what was written.
+        said: goes with an error, under labels of its own.
         notes: told to the model below the content.
         result_value: what the function returned, as JSON or text.
         alone: it is the only call of its turn.
@@ -85,6 +86,7 @@ class CallState:
     started_at: datetime | None = None
     duration_s: float | None = None
     content: Content = ()
+    said: Content = ()
     result_value: Any = None
     refusal: Refusal | None = None
     outcome: Outcome = Outcome.NOT_STARTED

@@ -233,7 +233,12 @@ def _bars(axes: Any, chosen: Any, options: Any, what: str) -> None:
             base = [a + b for a, b in zip(base, numbers, strict=True)]
         elif len(names) * many <= 12:
             texts = ["" if v is None else _tick(v, None) for v in values]
-            axes.bar_label(bars, texts, padding=2, fontsize=max(size.font * 0.9, 7))
+            for text in axes.bar_label(bars, texts, padding=2, fontsize=max(size.font * 0.9, 7)):
+                text.set_bbox({"facecolor": "white", "edgecolor": "none", "pad": 0.6})
+        if many == 1:
+            for bar, x in zip(bars, names, strict=True):
+                if re.fullmatch(r"\d+ others", x):
+                    bar.set_facecolor("#AEB7C0")
     axis = axes.xaxis if lying else axes.yaxis
     _values(axis, options)
     if lying:

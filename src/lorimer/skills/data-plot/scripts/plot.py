@@ -47,7 +47,7 @@ def parse() -> Any:
     parser.add_argument("file")
     add_reading_options(parser)
     parser.add_argument("--kind", required=True, choices=KINDS)
-    parser.add_argument("--x", metavar="COLUMN", help="across; not for histogram and box")
+    parser.add_argument("--x", metavar="COLUMN", help="across, e.g. Region or Date:month")
     parser.add_argument("--y", metavar="COLUMN", action="append", default=[], help="repeat it")
     parser.add_argument("--group", metavar="COLUMN", help="a series for each of its values")
     parser.add_argument("--agg", choices=tuple(HOW), help="for several rows of one x")
@@ -58,6 +58,7 @@ def parse() -> Any:
     parser.add_argument("--y-label", default="", help="default: the column's name")
     parser.add_argument("--source", default="", help="where the numbers are from")
     parser.add_argument("--size", choices=tuple(drawing.SIZES), default="page")
+    parser.add_argument("--keep-totals", action="store_true", help="draw rows like 'Total' too")
     parser.add_argument("--top", type=int, help="only so many categories, the largest")
     parser.add_argument("--sort", choices=("value", "none"), help="bars; default: value")
     parser.add_argument("--bins", type=int, help="of a histogram; default: by the data")
@@ -82,6 +83,7 @@ def parse() -> Any:
 def build(options: Any) -> tuple[Any, str, list[str]]:
     """The figure, its alternative text, and notes."""
     table = open_table(options.file, options)
+    table.keep_totals = options.keep_totals
     if options.kind in ("histogram", "box"):
         rows, notes = rows_of(table, None, options.y, options.group)
         groups: dict[str, list[float]] = {}
@@ -116,15 +118,16 @@ def build(options: Any) -> tuple[Any, str, list[str]]:
 def _counted(table: Any, options: Any) -> tuple[Any, str, list[str]]:
     """Rows for each value of x; no numbers are needed."""
     from cells import is_gap, shown
-    from series import Chosen
+    from series import Chosen, across_of, twins
 
-    place, counts = table.column(options.x), {}
+    across, counts = across_of(table, options.x), {}
     for _, cells in table.rows():
-        name = "(missing)" if is_gap(cells[place]) else shown(cells[place], 60).strip()
+        found = across(cells)
+        name = "(missing)" if is_gap(found) else shown(found, 60).strip()
         counts[name] = counts.get(name, 0) + 1
     options.y_label = options.y_label or "rows"
     chosen = Chosen(list(counts), {"rows": [float(n) for n in counts.values()]})
-    chosen.notes = list(table.notes)
+    chosen.notes = [*table.notes, *twins(chosen.x)]
     return _drawn(chosen, options)
 
 

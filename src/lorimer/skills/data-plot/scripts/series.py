@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
-from cells import is_gap, shown
+from cells import CUTS, MISSING, NO_DATE, is_gap, is_percent, percent_note, shown
 from needs import fail
 from table_io import Table
 
@@ -41,18 +41,49 @@ class Chosen:
     notes: list[str] = field(default_factory=list)
 
 
+def across_of(table: Table, text: str) -> Callable[[list[Any]], Any]:
+    """What stands across for a row: a column's cell, or a part of its date (`Date:month`)."""
+    column, _, cut = text.rpartition(":")
+    if cut in CUTS and column and text not in table.header:
+        place, form = table.column(column), CUTS[cut]
+
+        def by_date(cells: list[Any]) -> str | None:
+            date = table.reading.date(cells[place])
+            return form(date) if date is not None else None
+
+        return by_date
+    place = table.column(text)
+    return lambda cells: cells[place]
+
+
+def twins(names: list[Any]) -> list[str]:
+    """A note where names differ only in capitals or spaces, and so are drawn apart."""
+    seen: dict[str, list[str]] = defaultdict(list)
+    for name in map(str, names):
+        seen[" ".join(name.casefold().split())].append(name)
+    pairs = [" / ".join(map(repr, same)) for same in seen.values() if len(same) > 1]
+    if not pairs:
+        return []
+    return [f"drawn apart, though they differ only in capitals: {', '.join(pairs[:4])}"]
+
+
 def rows_of(
-    table: Table, x: str | None, ys: list[str], group: str | None
+    table: Table, x: str | None, ys: list[str], group: str | None, *, ordered: bool = False
 ) -> tuple[list[tuple[Any, str, float]], list[str]]:
-    """(x, series, number) of each usable cell, and what was left out."""
+    """(x, series, number) of each usable cell, and what was left out.
+
+    Args:
+        ordered: x is a course (of time): "(no date)" has no place on it.
+    """
+    percents: dict[str, list[int]] = defaultdict(list)
     places = [(name, table.column(name)) for name in ys]
-    x_place = table.column(x) if x else None
+    find = across_of(table, x) if x else None
     group_place = table.column(group) if group else None
     out: list[tuple[Any, str, float]] = []
     gaps, wrong, no_x = 0, [], 0
     for row, cells in table.rows():
-        across = cells[x_place] if x_place is not None else row
-        if is_gap(across):
+        across = find(cells) if find is not None else row
+        if is_gap(across) or (across in (MISSING, NO_DATE) and ordered):
             no_x += 1
             continue
         part = ""
@@ -66,9 +97,11 @@ def rows_of(
             if value is None:
                 wrong.append(row)
                 continue
+            if is_percent(cells[place]):
+                percents[name].append(row)
             series = part if len(ys) == 1 and part else f"{part} {name}".strip()
             out.append((across, series, float(value)))
-    notes = []
+    notes = [n for y in ys for n in percent_note(y, percents[y], len(out) // len(ys))]
     if gaps:
         notes.append(f"{gaps} empty cell(s) left out")
     if no_x:
@@ -83,7 +116,9 @@ def rows_of(
 
 def choose(table: Table, options: Any) -> Chosen:
     """One value for each x and series."""
-    rows, notes = rows_of(table, options.x, options.y, options.group)
+    rows, notes = rows_of(
+        table, options.x, options.y, options.group, ordered=options.kind == "line"
+    )
     chosen = Chosen(notes=[*table.notes, *notes])
     reading = table.reading
     dates = [reading.date(across) for across, _, _ in rows]
@@ -114,6 +149,7 @@ def choose(table: Table, options: Any) -> Chosen:
     for name in dict.fromkeys(name for name, _ in cells):
         column = [cells.get((name, key)) for key in chosen.x]
         chosen.series[name] = [join(values) if values else None for values in column]
+    chosen.notes += twins(chosen.x) + twins(list(chosen.series))
     return chosen
 
 
@@ -131,4 +167,9 @@ def keep_largest(chosen: Chosen, top: int, agg: str | None) -> None:
         chosen.series[name] = [values[n] for n in kept] + ([sum(left)] if add else [])
     chosen.x = [*names, f"{len(rest)} others"] if add else names
     told = "as 'others'" if add else "not shown"
+    if add and kept and sum(totals[n] for n in rest) > totals[kept[0]]:
+        chosen.notes.append(
+            f"the bar of the {len(rest)} others together is longer than any named one: it is grey; "
+            "say so, or take a larger --top"
+        )
     chosen.notes.append(f"the {top} largest of {top + len(rest)} are drawn, the rest is {told}")

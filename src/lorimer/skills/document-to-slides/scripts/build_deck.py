@@ -28,10 +28,15 @@ from PIL import Image, UnidentifiedImageError
 from pptx import Presentation
 from pptx.chart.data import CategoryChartData
 from pptx.dml.color import RGBColor
-from pptx.enum.chart import XL_CHART_TYPE, XL_LEGEND_POSITION
+from pptx.enum.chart import (
+    XL_CHART_TYPE,
+    XL_LABEL_POSITION,
+    XL_LEGEND_POSITION,
+    XL_TICK_LABEL_POSITION,
+)
 from pptx.enum.text import MSO_ANCHOR, PP_ALIGN
 from pptx.util import Emu, Inches, Pt
-from textfit import LINE, Piece, find_font, lay
+from textfit import LINE, Piece, find_font, lay, unknown_note
 
 _CHARTS = {
     "bar": XL_CHART_TYPE.BAR_CLUSTERED,
@@ -73,6 +78,7 @@ class Builder:
                 slide.notes_slide.notes_text_frame.text = str(one["notes"])
             if one["kind"] != "section":
                 theme.number(slide)
+        self.notes += unknown_note(json.dumps(deck, ensure_ascii=False))
         if not find_font(self.font).exact:
             self.notes.append(
                 f"the font {self.font} is not installed here: text was measured with "
@@ -125,6 +131,8 @@ class Builder:
             most = int(len(rows) * room / sum(heights)) - 1
             self._fault(f"the table is too long at 12 pt: about {most} rows fit; split it")
             return
+        spare = min(1.7, room / sum(heights))  # a short table gets higher rows
+        heights = [int(height * max(spare, 1.0)) for height in heights]
         grid = slide.shapes.add_table(
             len(rows), len(rows[0]), theme.MARGIN + _INSET, theme.BODY_TOP + Inches(0.1),
             Emu(sum(widths)), Emu(sum(heights)),
@@ -225,6 +233,7 @@ class Builder:
             plot.data_labels.show_percentage = True
             plot.data_labels.show_value = False
             plot.data_labels.font.size = Pt(16)
+            plot.data_labels.position = XL_LABEL_POSITION.OUTSIDE_END
             for n, point in enumerate(one["categories"]):
                 del point
                 fill = plot.series[0].points[n].format.fill
@@ -253,6 +262,8 @@ class Builder:
             plot.gap_width = 60
             if kind != "stacked" and min(every, default=0) >= 0:
                 values.minimum_scale = 0  # bars are read by their length
+            if min(every, default=0) < 0:  # beside the axis they would lie on the bars
+                names.tick_label_position = XL_TICK_LABEL_POSITION.LOW
             if kind == "bar":
                 names.reverse_order = True
                 values.tick_label_position = values.tick_label_position.HIGH
@@ -265,6 +276,9 @@ class Builder:
             plot.data_labels.font.size = Pt(14)
             plot.data_labels.number_format = "#,##0" if whole else "#,##0.0##"
             plot.data_labels.number_format_is_linked = False
+            if kind == "stacked":
+                for n, series in enumerate(plot.series):
+                    _readable(series, colours[n % len(colours)], plot.data_labels.number_format)
         if unit:
             values.has_title = True
             values.axis_title.text_frame.text = unit
@@ -408,7 +422,7 @@ class Builder:
             word = max((font.width(w, size) for cell in column for w in cell.split()), default=0)
             wanted.append((max(word, min(longest, 260)) + 18) * 12700)
         scale = width / sum(wanted)
-        return [int(w * min(scale, 2.2)) for w in wanted]
+        return [int(w * scale) for w in wanted]
 
     def _row_heights(self, rows: list[list[str]], widths: list[int], size: int) -> list[int]:
         out = []
@@ -454,6 +468,16 @@ def _no_bullet(paragraph: Any) -> None:
 def _describe(shape: Any, text: str) -> None:
     """Alternative text, for people who cannot see the shape."""
     shape._element.xpath(".//p:cNvPr")[0].set("descr", text)
+
+
+def _readable(series: Any, fill: str, form: str) -> None:
+    """Numbers inside the bars of a series, dark or white, whichever stands out."""
+    labels = series.data_labels
+    labels.show_value, labels.number_format = True, form
+    labels.number_format_is_linked = False
+    labels.font.size = Pt(14)
+    ink = max((theme.INK, "FFFFFF"), key=lambda colour: theme.contrast(colour, fill))
+    labels.font.color.rgb = RGBColor.from_string(ink)
 
 
 def _source(one: dict[str, Any]) -> str | None:

@@ -32,11 +32,13 @@ from needs import fail, input_file, need
 need("pptx", "PIL")
 
 import inherit
+from chart_labels import chart_faults
 from PIL import Image
 from pptx import Presentation
 from pptx.exc import PackageNotFoundError
 from pptx.oxml.ns import qn
 from textfit import lay
+from theme import contrast as _contrast
 
 _POINT = 12700
 _NEAR = 0.02 * 914400
@@ -142,6 +144,9 @@ class Deck:
             self._alternative(number, item)
             self._picture(number, item)
             self._content(number, item)
+            if getattr(item.shape, "has_chart", False):
+                for what, step in chart_faults(item.shape.chart):
+                    self.add(number, "chart labels", item.shape, what, step)
             if item.text:
                 self._text(number, slide, item)
                 self._contrast(number, slide, item)
@@ -390,18 +395,6 @@ def _solid(parent: Any) -> str | None:
     fill = parent.find(qn("a:solidFill")) if parent is not None else None
     colour = fill.find(qn("a:srgbClr")) if fill is not None else None
     return str(colour.get("val")).upper() if colour is not None else None
-
-
-def _contrast(a: str, b: str) -> float:
-    """The contrast ratio of WCAG 2.2 (1.4.3): 1 to 21; large text needs 3."""
-
-    def light(colour: str) -> float:
-        parts = [int(colour[n : n + 2], 16) / 255 for n in (0, 2, 4)]
-        r, g, b = (p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts)
-        return 0.2126 * r + 0.7152 * g + 0.0722 * b
-
-    dark, bright = sorted((light(a), light(b)))
-    return (bright + 0.05) / (dark + 0.05)
 
 
 def open_deck(text: str) -> Any:

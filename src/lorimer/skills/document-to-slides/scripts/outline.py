@@ -76,6 +76,8 @@ def check(deck: Any, folder: Path) -> list[str]:
 def _slide_faults(slide: Any, folder: Path) -> list[str]:
     if not isinstance(slide, dict):
         return ["not an object"]
+    if slide.get("fault"):
+        return [str(slide["fault"])]
     kind = slide.get("kind")
     if kind not in KINDS:
         return [f"kind {kind!r} is none of {', '.join(KINDS)}"]
@@ -138,10 +140,10 @@ def from_markdown(text: str) -> dict[str, Any]:
         lines = lines[end + 1 :]
     title, level, body = "", 0, []
     fenced = False
-    for line in [*lines, "# "]:
+    for place, line in enumerate([*lines, "# "]):
         fenced ^= line.lstrip().startswith("```")
         found = re.match(r"(#{1,2})(?!#)(?:\s+(.*)|$)", line)
-        if not found or fenced:
+        if not found or (fenced and place < len(lines)):  # an open block ends with the text
             body.append(line)
             continue
         if level:
@@ -162,11 +164,16 @@ def _slide(title: str, level: int, body: list[str]) -> dict[str, Any]:
     text = "\n".join(lines)
     if level == 1:
         return slide | {"kind": "section", **({"text": text} if text else {})}
-    if found := re.search(r"```chart\n(.*?)\n\s*```", text, re.DOTALL):
+    if found := re.search(r"```chart[ \t]*\n(.*?)\n\s*```", text, re.DOTALL):
         try:
             return slide | {"kind": "chart", **json.loads(found[1])}
         except (json.JSONDecodeError, TypeError) as fault:
-            return {"kind": f"chart, but its JSON is wrong: {fault}"}
+            return {"fault": f"it is a chart, but its JSON is wrong: {fault}"}
+    fence = next((line.strip() for line in lines if line.lstrip().startswith(("```", "~~~"))), "")
+    if fence:
+        return {
+            "fault": f"the block {fence!r} is not known; only ```chart with JSON, closed by ```, is"
+        }
     if any(line.strip() == ":::" for line in lines):
         cut = next(n for n, line in enumerate(lines) if line.strip() == ":::")
         sides = {"left": _column(lines[:cut]), "right": _column(lines[cut + 1 :])}

@@ -33,6 +33,7 @@ import pypdfium2
 from check_deck import _is_title, items, open_deck
 from office import NoOffice, OfficeFailed, to_pdf
 from PIL import Image, ImageDraw
+from textfit import unknown_note
 
 _WIDE = 1280
 _SHEET = 420
@@ -139,6 +140,20 @@ def _sheet(pages: list[Image.Image]) -> Image.Image:
     return sheet
 
 
+def _inner_texts(presentation: Any) -> list[str]:
+    """Words in tables and charts."""
+    out: list[str] = []
+    for slide in presentation.slides:
+        for item in items(slide.shapes):
+            if getattr(item.shape, "has_table", False):
+                out += [cell.text for row in item.shape.table.rows for cell in row.cells]
+            elif getattr(item.shape, "has_chart", False):
+                for plot in item.shape.chart.plots:
+                    out += [str(c) for c in plot.categories]
+                    out += [series.name for series in plot.series]
+    return out
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -175,11 +190,13 @@ def main() -> int:
         for old in out.glob("page-*.png"):
             old.unlink()
         shutil.copyfile(Path(temporary) / "deck.pdf", out / "deck.pdf")
+    texts = (item.text for slide in presentation.slides for item in items(slide.shapes))
+    notes = unknown_note(" ".join([*texts, *_inner_texts(presentation)]))
     findings = look(out / "deck.pdf", presentation, out)
     pages = len(list(out.glob("page-*.png")))
     if options.json:
         report = {
-            "pages": pages, "findings": findings, "how": how,
+            "pages": pages, "findings": findings, "notes": notes, "how": how,
             "look_at": str(out / "contact-sheet.png"),
         }  # fmt: skip
         print(json.dumps(report, ensure_ascii=False, indent=1))
@@ -188,6 +205,8 @@ def main() -> int:
         for one in findings:
             shape = f" [{one['shape']}]" if one.get("shape") else ""
             print(f"fault: slide {one['slide']}{shape}: {one['rule']}: {one['what']}")
+        for note in notes:
+            print(f"note: {note}")
         print(f"look at: {out / 'contact-sheet.png'} and at single pages beside it")
     return 1 if findings else 0
 

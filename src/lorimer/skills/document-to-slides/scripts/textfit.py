@@ -114,6 +114,45 @@ def _files() -> dict[str, str]:
     return found
 
 
+@functools.lru_cache(maxsize=1)
+def _known_signs() -> tuple[tuple[int, int], ...] | None:
+    """The ranges of signs that any font here can draw; `None` where that cannot be found out."""
+    program = shutil.which("fc-list")
+    if program is None:
+        return None
+    command = [program, ":", "-f", "%{charset}\n"]
+    try:
+        told = subprocess.run(command, capture_output=True, text=True, timeout=20, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    ranges = set()
+    for part in told.stdout.split():
+        first, _, last = part.partition("-")
+        try:
+            ranges.add((int(first, 16), int(last or first, 16)))
+        except ValueError:
+            continue
+    return tuple(sorted(ranges)) or None
+
+
+def unknown_note(text: str) -> list[str]:
+    """A note where `text` holds signs that no font on this machine can draw."""
+    known = _known_signs()
+    signs = sorted({c for c in text if ord(c) > 127 and unicodedata.category(c)[0] in "LNS"})
+    if known is None:
+        if signs and any(unicodedata.east_asian_width(c) in "WF" for c in signs):
+            return ["whether the fonts here have these signs could not be found out: look at them"]
+        return []
+    lost = [c for c in signs if not any(a <= ord(c) <= b for a, b in known)]
+    if not lost:
+        return []
+    return [
+        f"no font here has {len(lost)} of the signs ({''.join(lost[:12])}): pictures of the slides "
+        "show empty boxes for them; install a font (Debian: fonts-noto-cjk for Chinese, Japanese, "
+        "Korean), or tell the user that these slides were not seen"
+    ]
+
+
 def words(text: str) -> list[str]:
     """Where a line may break: after spaces and hyphens, and between Chinese or Japanese signs."""
     out: list[str] = []

@@ -25,6 +25,18 @@ _LAYOUTS = {"title": 0, "body": 1, "section": 2, "two": 3, "bare": 5}
 Box = tuple[int, int, int, int]
 
 
+def contrast(a: str, b: str) -> float:
+    """The ratio of two colours' brightness, 1 to 21, by WCAG 2."""
+
+    def light(colour: str) -> float:
+        parts = [int(colour[n : n + 2], 16) / 255 for n in (0, 2, 4)]
+        linear = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    high, low = sorted((light(a), light(b)), reverse=True)
+    return (high + 0.05) / (low + 0.05)
+
+
 def prepare(presentation: Any, accent: str, font: str) -> dict[str, Any]:
     """Restyle an empty python-pptx presentation; the layouts by their use here."""
     presentation.slide_width, presentation.slide_height = WIDTH, HEIGHT

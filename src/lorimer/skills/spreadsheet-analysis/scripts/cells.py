@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
@@ -20,6 +20,44 @@ _SURELY_DOT = re.compile(r"[-+]?(?:\d{1,3}(?:[, ]\d{3})+\.\d+|\d+\.(?:\d{1,2}|\d
 _ISO = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2})(?:[T ](\d{1,2}):(\d{2})(?::(\d{2})(?:\.\d+)?)?)?")
 _DAY_FIRST = re.compile(r"(\d{1,2})\.(\d{1,2})\.(\d{4})")
 _SLASHED = re.compile(r"(\d{1,2})/(\d{1,2})/(\d{4})")
+
+
+CUTS: dict[str, Callable[[dt.datetime], str]] = {
+    "year": lambda d: f"{d.year}",
+    "quarter": lambda d: f"{d.year}-Q{(d.month + 2) // 3}",
+    "month": lambda d: f"{d.year}-{d.month:02}",
+    "day": lambda d: d.strftime("%Y-%m-%d"),
+}
+"""Parts of a date by which rows are put together, as in `Date:month`."""
+NO_DATE, MISSING = "(no date)", "(missing)"
+_TOTALS = re.compile(
+    r"\(?(?:(?:grand|overall) )?(?:sub-?)?totals?\)?|sum|\(all\)|"
+    r"(?:gesamt|zwischen|end)?summe|(?:ins)?gesamt|(?:sous-)?total(?: g[eé]n[eé]ral)?|somme|"
+    r"totale|suma|合計|总计|合计|小計|总和"
+)
+
+
+def is_total(cells: Iterable[Any]) -> bool:
+    """Whether a row is a total of other rows: its first filled cell says so."""
+    first = next((cell for cell in cells if not is_gap(cell)), None)
+    if not isinstance(first, str):
+        return False
+    return _TOTALS.fullmatch(" ".join(first.casefold().split()).rstrip(": ")) is not None
+
+
+def is_percent(cell: Any) -> bool:
+    return isinstance(cell, str) and "%" in cell
+
+
+def percent_note(name: str, rows: list[int], numbers: int) -> list[str]:
+    """What is said of a column with `12%` in `rows` beside `numbers` other numbers."""
+    if not rows or len(rows) >= numbers:
+        return []
+    few = ", ".join(map(str, rows[:5])) + (" …" if len(rows) > 5 else "")
+    return [
+        f"{name}: {len(rows)} cell(s) with % (rows {few}) stand among {numbers - len(rows)} "
+        "numbers without; 12% counts as 0.12: ask what is meant"
+    ]
 
 
 class Reading:

@@ -1,9 +1,10 @@
 """Formulas of a workbook against the values that were saved with them.
 
-Lists each formula once per pattern, and finds: error values, formulas without a saved value, saved
-values that are no longer right (worked out again for + - * / ^ and SUM,
-AVERAGE, MIN, MAX, COUNT, ROUND, ABS), a formula unlike its neighbours, a number typed over a
-formula, links to other files. Changes nothing and runs no macro.
+Lists each formula once per pattern, and finds: error values, formulas without a saved value,
+saved values that are no longer right, broken references, missing sheets, unknown functions, cells
+that refer to themselves, division by 0, a range shorter than its neighbour's (worked out again
+for + - * / ^ and SUM, AVERAGE, MIN, MAX, COUNT, ROUND, ABS), a formula unlike its neighbours, a
+number typed over a formula, links to other files. Changes nothing and runs no macro.
 
 Exit code 0: nothing found. 1: something was found.
 
@@ -23,6 +24,7 @@ from collections import Counter, defaultdict
 from typing import Any
 
 from arithmetic import NotKnown, evaluate
+from formula_faults import faults_of, shorter_ranges
 from needs import fail, input_file
 from table_io import choose_sheet, letter, load_workbook, refuse_others
 
@@ -65,7 +67,8 @@ def check(sheet: Any, values: Any, books: dict[str, Any], findings: Findings) ->
     """Look at each formula of one sheet."""
     patterns: dict[str, list[tuple[int, int, str]]] = defaultdict(list)
     at: dict[tuple[int, int], str] = {}
-    checked = unknown = 0
+    texts: dict[tuple[int, int], str] = {}
+    checked = unknown = unsaved = 0
     why: Counter[str] = Counter()
     for row in sheet.iter_rows():
         for cell in row:
@@ -79,7 +82,11 @@ def check(sheet: Any, values: Any, books: dict[str, Any], findings: Findings) ->
             at[cell.row, cell.column] = pattern
             if _EXTERNAL.search(text):
                 findings.add("link to another file", f"{place} {text}"[:120])
+            for kind, what in faults_of(text, cell.row, cell.column, sheet.title, set(books)):
+                findings.add(kind, f"{place} {text}"[:120] + (f": {what}" if what else ""))
+            texts[cell.row, cell.column] = text
             if saved is None:
+                unsaved += 1
                 findings.add("no saved value", f"{place} {text}"[:120])
                 continue
             if isinstance(saved, str) and saved.startswith("#"):
@@ -100,6 +107,9 @@ def check(sheet: Any, values: Any, books: dict[str, Any], findings: Findings) ->
                     f"{place} {text} is saved as {saved:g}, but gives {right:g}",
                 )
     _neighbours(sheet, at, findings)
+    for (row, column), what in shorter_ranges(texts):
+        place = f"{sheet.title}!{letter(column - 1)}{row}"
+        findings.add("range shorter than its neighbour's", f"{place} {what}")
     return {
         "sheet": sheet.title,
         "state": sheet.sheet_state,
@@ -110,6 +120,7 @@ def check(sheet: Any, values: Any, books: dict[str, Any], findings: Findings) ->
         ],
         "worked_out_again": checked,
         "not_worked_out": unknown,
+        "without_saved_value": unsaved,
         "because": dict(why.most_common(5)),
     }
 
@@ -138,16 +149,21 @@ def _range(cells: list[tuple[int, int, str]]) -> str:
     return first if first == last else f"{first}:{last}" + ("" if full else " (with gaps)")
 
 
-def as_text(path: str, report: dict[str, Any]) -> str:
+def as_text(path: str, report: dict[str, Any], most: int = 8) -> str:
     lines = [f"{path}: {sum(s['formulas'] for s in report['sheets']):,} formulas"]
     for sheet in report["sheets"]:
         hidden = "" if sheet["state"] == "visible" else f" ({sheet['state']})"
         lines.append(
             f"{sheet['sheet']}{hidden}: {sheet['formulas']:,} formulas in "
-            f"{len(sheet['patterns'])} patterns; worked out again "
-            f"{sheet['worked_out_again']:,}, not {sheet['not_worked_out']:,}"
-            + (f" ({', '.join(sheet['because'])})" if sheet["because"] else "")
+            f"{len(sheet['patterns'])} patterns"
         )
+        parts = [f"{sheet['worked_out_again']:,} compared with their saved value"]
+        if sheet["without_saved_value"]:
+            parts.append(f"{sheet['without_saved_value']:,} without a saved value to compare with")
+        if sheet["not_worked_out"]:
+            why = ", ".join(sheet["because"])
+            parts.append(f"{sheet['not_worked_out']:,} beyond this check ({why})")
+        lines.append(f"    {'; '.join(parts)}")
         for pattern in sheet["patterns"][:15]:
             formula = pattern["formula"][:90]
             lines.append(f"    {pattern['where']} ×{pattern['cells']}: {formula}")
@@ -155,9 +171,9 @@ def as_text(path: str, report: dict[str, Any]) -> str:
             lines.append(f"    {len(sheet['patterns']) - 15} more patterns: see --json")
     for kind, places in report["findings"].items():
         lines.append(f"FOUND {kind}: {len(places):,}")
-        lines += [f"    {place}" for place in places[:8]]
-        if len(places) > 8:
-            lines.append(f"    and {len(places) - 8:,} more")
+        lines += [f"    {place}" for place in places[:most]]
+        if len(places) > most:
+            lines.append(f"    and {len(places) - most:,} more: --all shows them")
     if not report["findings"]:
         lines.append("nothing found")
     if "no saved value" in report["findings"]:
@@ -174,6 +190,7 @@ def main() -> int:
     )
     parser.add_argument("file")
     parser.add_argument("--sheet", help="only this one; default: all")
+    parser.add_argument("--all", action="store_true", help="show every place, not the first 8")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     path = input_file(options.file)
@@ -196,7 +213,7 @@ def main() -> int:
     if options.json:
         print(json.dumps(report, ensure_ascii=False, indent=1, default=str))
     else:
-        print(as_text(options.file, report))
+        print(as_text(options.file, report, sys.maxsize if options.all else 8))
     return 1 if findings.found else 0
 
 

@@ -19,8 +19,8 @@ from collections import Counter
 from decimal import Decimal
 from typing import Any
 
-from cells import Reading, is_gap, plain, shown
-from table_io import Table, add_reading_options, letter, open_table
+from cells import Reading, is_percent, percent_note, plain, shown
+from table_io import Table, add_reading_options, few, letter, open_table
 
 _MOST_DISTINCT = 10_000
 _MOST_COLUMNS = 60
@@ -42,6 +42,7 @@ class Column:
         self.padded = 0
         self.where: dict[str, int] = {}
         self.typed_text = 0
+        self.percents: list[int] = []
 
     def add(self, cell: Any, row: int, reading: Reading, *, typed: bool) -> None:
         kind = reading.kind(cell)
@@ -49,6 +50,8 @@ class Column:
         self.where.setdefault(kind, row)
         if kind == "empty":
             return
+        if kind in _NUMERIC and is_percent(cell):
+            self.percents.append(row)
         if isinstance(cell, str):
             self.padded += cell != cell.strip()
             self.typed_text += typed and kind in (*_NUMERIC, "date")
@@ -102,7 +105,7 @@ class Column:
 
     def oddities(self) -> list[str]:
         name = repr(self.name)
-        out = []
+        out = percent_note(name, self.percents, self.kinds["integer"] + self.kinds["number"])
         if self.padded:
             out.append(f"{name}: {self.padded} cell(s) begin or end with spaces")
         if self.kinds["error"]:
@@ -132,7 +135,6 @@ def inspect(table: Table, keep: int) -> dict[str, Any]:
     doubles: list[tuple[int, int]] = []
     examples: list[list[str]] = []
     count, typed = 0, table.facts["kind"] == "workbook"
-    totals: list[int] = []
     for number, cells in table.rows():
         count += 1
         for column, cell in zip(columns, cells, strict=True):
@@ -142,19 +144,19 @@ def inspect(table: Table, keep: int) -> dict[str, Any]:
             doubles.append((number, seen[key]))
         else:
             seen[key] = number
-        first = next((c for c in cells if not is_gap(c)), None)
-        if isinstance(first, str) and first.strip().casefold().rstrip(":") in _TOTALS:
-            totals.append(number)
         if count <= keep:
             examples.append([shown(c) for c in cells])
     notes = list(table.notes)
     if table.ragged:
         notes.append(
             f"{len(table.ragged)} row(s) have fewer or more cells than the header ("
-            f"{_few(table.ragged)}); cells beyond the header are not in this summary"
+            f"{few(table.ragged)}); cells beyond the header are not in this summary"
         )
-    if totals:
-        notes.append(f"row(s) {_few(totals)} look like totals: leave them out before you sum")
+    if table.totals:
+        notes.append(
+            f"row(s) {few(table.totals)} look like totals: the sums above count them; "
+            "summarise_table.py leaves them out"
+        )
     notes += [line for column in columns for line in column.oddities()]
     return {
         "read_as": table.facts,
@@ -164,14 +166,6 @@ def inspect(table: Table, keep: int) -> dict[str, Any]:
         "first_rows": examples,
         "notes": notes,
     }
-
-
-_TOTALS = {"total", "totals", "sum", "grand total", "subtotal", "summe", "gesamt", "somme", "(all)"}
-
-
-def _few(numbers: list[int], most: int = 5) -> str:
-    text = ", ".join(map(str, numbers[:most]))
-    return text + (f" and {len(numbers) - most} more" if len(numbers) > most else "")
 
 
 def as_text(path: str, report: dict[str, Any]) -> str:

@@ -18,7 +18,6 @@ import sys
 sys.dont_write_bytecode = True
 
 import argparse
-import datetime as dt
 import json
 import operator
 import re
@@ -28,23 +27,26 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
-from cells import Reading, is_gap, plain, shown
+from cells import (
+    CUTS,
+    MISSING,
+    NO_DATE,
+    Reading,
+    is_gap,
+    is_percent,
+    percent_note,
+    plain,
+    shown,
+)
 from needs import fail, output_file
-from table_io import Table, add_reading_options, open_table, write_table
+from table_io import Table, add_reading_options, few, open_table, write_table
 
 _NUMBERS = ("sum", "mean", "median", "min", "max")
-_CUTS: dict[str, Callable[[dt.datetime], str]] = {
-    "year": lambda d: f"{d.year}",
-    "quarter": lambda d: f"{d.year}-Q{(d.month + 2) // 3}",
-    "month": lambda d: f"{d.year}-{d.month:02}",
-    "day": lambda d: d.strftime("%Y-%m-%d"),
-}
 _SIGNS: dict[str, Callable[[Any, Any], bool]] = {
     "!=": operator.ne, "<=": operator.le, ">=": operator.ge,
     "=": operator.eq, "<": operator.lt, ">": operator.gt,
 }  # fmt: skip
 Condition = Callable[[list[Any]], bool]
-_GAP = "(missing)"
 
 
 class Measure:
@@ -61,6 +63,7 @@ class Measure:
         self.every: list[Any] = []
         self.not_numbers: list[int] = []
         self.gaps = 0
+        self.percents: list[int] = []
 
     def add(self, key: tuple[str, ...], cells: list[Any], row: int, reading: Reading) -> None:
         value: Any = 1
@@ -73,6 +76,8 @@ class Measure:
             if value is None:
                 self.not_numbers.append(row)
                 return
+            if self.how in _NUMBERS and is_percent(cell):
+                self.percents.append(row)
         self.groups[key].append(value)
         self.every.append(value)
 
@@ -91,7 +96,7 @@ class Measure:
         return {"sum": lambda v: sum(v, Decimal(0)), "min": min, "max": max}[self.how](values)
 
     def left_out(self) -> list[str]:
-        out = []
+        out = percent_note(self.name, self.percents, len(self.every))
         if self.gaps:
             out.append(f"{self.name}: {self.gaps:,} empty cell(s) left out")
         if self.not_numbers:
@@ -106,16 +111,16 @@ class Measure:
 def grouping(text: str, table: Table) -> Callable[[list[Any]], str]:
     """A column to group by, or a part of its dates."""
     column, _, cut = text.rpartition(":")
-    if cut in _CUTS and column:
-        place, form = table.column(column), _CUTS[cut]
+    if cut in CUTS and column and text not in table.header:
+        place, form = table.column(column), CUTS[cut]
 
         def by_date(cells: list[Any]) -> str:
             date = table.reading.date(cells[place])
-            return form(date) if date is not None else "(no date)"
+            return form(date) if date is not None else NO_DATE
 
         return by_date
     place = table.column(text)
-    return lambda cells: _GAP if is_gap(cells[place]) else shown(cells[place], 80).strip()
+    return lambda cells: MISSING if is_gap(cells[place]) else shown(cells[place], 80).strip()
 
 
 def condition(text: str, table: Table) -> Condition:
@@ -151,6 +156,7 @@ def summarise(table: Table, options: Any) -> dict[str, Any]:
         fail("a pivot takes one --measure.", "run it once for each measure.")
     conditions = [condition(text, table) for text in options.where]
     measures = [Measure(text, table) for text in options.measure]
+    table.keep_totals = options.keep_totals
     read = used = 0
     keys: dict[tuple[str, ...], int] = {}
     columns: set[str] = set()
@@ -176,7 +182,7 @@ def summarise(table: Table, options: Any) -> dict[str, Any]:
     _sort(rows, options, header)
     notes = [*table.notes, *[line for m in measures for line in m.left_out()]]
     if table.ragged:
-        notes.append(f"{len(table.ragged)} row(s) are shorter or longer than the header")
+        notes.append(f"row(s) {few(table.ragged)} are shorter or longer than the header")
     return {
         "rows_read": read, "rows_used": used, "header": header, "groups": len(rows),
         "rows": rows, "total": total, "notes": notes,
@@ -245,6 +251,9 @@ def main() -> int:
     parser.add_argument("--pivot", metavar="COLUMN", help="its values become columns")
     parser.add_argument("--measure", action="append", default=[], metavar="HOW:COLUMN")
     parser.add_argument("--where", action="append", default=[], metavar="CONDITION")
+    parser.add_argument(
+        "--keep-totals", action="store_true", help="count rows like 'Total' as well"
+    )
     parser.add_argument("--sort", choices=("value", "name"), default="name")
     parser.add_argument("--top", type=int, default=20, help="show so many groups (default 20)")
     parser.add_argument("--out", metavar="FILE", help="write all groups: .xlsx, .csv or .tsv")

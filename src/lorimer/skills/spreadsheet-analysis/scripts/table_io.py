@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from cells import Reading, is_gap
+from cells import Reading, is_gap, is_total
 from needs import fail, input_file, need
 
 _NAMES = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
@@ -41,9 +41,14 @@ class Table:
         self._rows = rows
         self.ragged: list[int] = []
         self.short_is_odd = True
+        self.keep_totals = True
+        self.totals: list[int] = []
 
     def rows(self) -> Rows:
-        """(row number, cells), each as wide as the header; empty rows are left out. Once only."""
+        """(row number, cells), each as wide as the header; empty rows are left out. Once only.
+
+        Rows that are totals of others are left out too unless `keep_totals`; `notes` tells it.
+        """
         width = len(self.header)
         for number, cells in self._rows:
             if all(cell is None or cell == "" for cell in cells):
@@ -53,7 +58,15 @@ class Table:
                 if extra or (len(cells) < width and self.short_is_odd):
                     self.ragged.append(number)
                 cells = [*cells[:width], *[None] * (width - len(cells))]
+            if is_total(cells):
+                self.totals.append(number)
+                if not self.keep_totals:
+                    continue
             yield number, cells
+        if self.totals and not self.keep_totals:
+            self.notes.append(
+                f"row(s) {few(self.totals)} are totals and were left out (--keep-totals keeps them)"
+            )
 
     def column(self, name: str) -> int:
         """The place of a column, by its name, or by its letter where no name fits."""
@@ -66,6 +79,12 @@ class Table:
         return fail(f"there is no column {name!r}.", f"choose one of: {names}")
 
 
+def few(numbers: list[int], most: int = 5) -> str:
+    """The first of some row numbers, and how many more there are."""
+    text = ", ".join(map(str, numbers[:most]))
+    return text + (f" and {len(numbers) - most} more" if len(numbers) > most else "")
+
+
 def add_reading_options(parser: Any) -> None:
     """The options of every script that opens a table."""
     parser.add_argument("--sheet", help="of a workbook; default: the first visible one")
@@ -75,6 +94,9 @@ def add_reading_options(parser: Any) -> None:
     parser.add_argument("--encoding", help="of a text file, e.g. cp1252. Default: found")
     parser.add_argument("--delimiter", help="of a text file; 'tab' for a tab. Default: found")
     parser.add_argument("--decimal", choices=("auto", ".", ","), default="auto")
+    parser.add_argument(
+        "--no-quotes", action="store_true", help='of a text file: " is a sign like others'
+    )
 
 
 def open_table(path_text: str, options: Any) -> Table:
@@ -126,12 +148,14 @@ def _open_text(path: Path, options: Any) -> Table:
         if delimiter is None:
             notes.append("no delimiter was found: read as one column (--delimiter says it)")
             delimiter = ","
-    head = list(itertools.islice(_text_rows(path, encoding, delimiter), _SAMPLE_ROWS))
-    start, header, more = _header(head, options.header)
+    quotes = not options.no_quotes
+    rows = _text_rows(path, encoding, delimiter, quotes=quotes)
+    head = list(itertools.islice(rows, _SAMPLE_ROWS))
+    start, header, more = _header(head, options.header, usual=True)
     reading = Reading.of(
         (c for _, row in head[start:] for c in row), decimal=options.decimal, delimiter=delimiter
     )
-    rows = _text_rows(path, encoding, delimiter)
+    rows = _text_rows(path, encoding, delimiter, quotes=quotes)
     table = Table(header, itertools.islice(rows, start, None), reading)
     table.facts = {
         "kind": "text",
@@ -208,7 +232,9 @@ def _delimiter(lines: list[str], suffix: str) -> str | None:
     return choice
 
 
-def _text_rows(path: Path, encoding: str, delimiter: str, *, raw: bool = False) -> Rows:
+def _text_rows(
+    path: Path, encoding: str, delimiter: str, *, raw: bool = False, quotes: bool = True
+) -> Rows:
     """Numbered rows; `raw` gives whole lines, each as one cell."""
     errors = "replace" if encoding == "cp1252" else "strict"
     with path.open(encoding=encoding, errors=errors, newline="") as file:
@@ -216,12 +242,34 @@ def _text_rows(path: Path, encoding: str, delimiter: str, *, raw: bool = False) 
             for number, line in enumerate(file, 1):
                 yield number, [line]
             return
-        reader = csv.reader(file, delimiter=delimiter)
+        taken: list[str] = []
+        lines = (taken.append(line) or line for line in file)  # type: ignore[func-returns-value]
+        how = csv.QUOTE_MINIMAL if quotes else csv.QUOTE_NONE
+        reader = csv.reader(lines, delimiter=delimiter, quoting=how)
         try:
             for number, row in enumerate(reader, 1):
+                if (quotes and len(taken) != 1) or (taken and not taken[-1].endswith("\n")):
+                    _refuse_open_quote(taken, delimiter, reader.line_num, quotes=quotes)
+                taken.clear()
                 yield number, list(row)
         except csv.Error as fault:
             fail(f"line {reader.line_num} cannot be read: {fault}.", "check its quotes.")
+
+
+def _refuse_open_quote(taken: list[str], delimiter: str, last: int, *, quotes: bool) -> None:
+    """End where the lines of one row hold a quote that is never closed."""
+    if not quotes:
+        return
+    try:
+        list(csv.reader(taken, delimiter=delimiter, strict=True))
+    except csv.Error as fault:
+        if "end of data" in str(fault):
+            first = last - len(taken) + 1
+            fail(
+                f"a quote that opens in line {first} is never closed: lines {first} to {last} "
+                "would be one row.",
+                "put the quote right in a copy, or read with --no-quotes.",
+            )
 
 
 # ---- workbooks
@@ -314,9 +362,12 @@ def _sheet_rows(sheet: Any) -> Rows:
 
 
 def _header(
-    head: list[tuple[int, list[Any]]], given: int | None
+    head: list[tuple[int, list[Any]]], given: int | None, *, usual: bool = False
 ) -> tuple[int, list[str], list[str]]:
-    """How many rows lie before the data, the names of the columns, and what was guessed."""
+    """How many rows lie before the data, the names of the columns, and what was guessed.
+
+    With `usual` a table is as wide as its header or most of its rows, not as its widest row.
+    """
     width = max((len(row) for _, row in head), default=0)
     notes: list[str] = []
     if given == 0:
@@ -332,6 +383,9 @@ def _header(
         above = [row for _, row in head[:place] if any(not is_gap(c) for c in row)]
         if above:
             notes.append(f"{len(above)} rows above the header were left out (--header ROW)")
+    if usual:
+        widths = [len(row) for _, row in head[place + 1 :] if row]
+        width = max(widths, key=widths.count) if widths else 0
     return place + 1, _names(head[place][1], width, notes), notes
 
 
