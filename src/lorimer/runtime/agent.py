@@ -7,6 +7,7 @@ import inspect
 import logging
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 
@@ -21,7 +22,7 @@ from lorimer.core.decisions import (
     Reviewer,
     Sidecar,
 )
-from lorimer.core.errors import ConfigError
+from lorimer.core.errors import ConfigError, SessionNotFound
 from lorimer.core.specs import ToolSpec
 from lorimer.core.watch import Warned
 from lorimer.models.protocol import Model, Settings
@@ -228,12 +229,12 @@ class Agent:
             self.store = open_store(store, clock=self.clock)
         else:
             self.store = store
-        self.scratch = None if self.store.folder is None else self.store.folder / "blobs"
-        kept = () if self.scratch is None else (str(self.scratch),)
         self.assessor: Assessor = assessor or CallAssessor(
-            readable=kept, readable_now=None if self.skills is None else self._readable_names
+            readable_now=None if self.skills is None else self._readable_names,
+            kept_by=self._kept_folders,
         )
         self.open_sessions: set[Session] = set()
+        self._kept: dict[str, tuple[str, ...]] = {}
         self.secrets = SecretKeeper(secrets, on_problem=self._warn)
         guard_logs(self.secrets)
         self.thresholds = alerts or Thresholds()
@@ -259,6 +260,18 @@ class Agent:
     def readable(self) -> tuple[Path, ...]:
         """Folders outside the workspace that tools may read: those of the skills in use."""
         return () if self.skills is None else self.skills.readable()
+
+    def _kept_folders(self, session: str) -> tuple[str, ...]:
+        """Where what this session keeps lies, and what those above it have handed on."""
+        if session not in self._kept:
+            from lorimer.runtime.surroundings import handed_on
+
+            own = self.store.results_folder(session)
+            folders = [] if own is None else [own]
+            with suppress(SessionNotFound):
+                folders += handed_on(self, self.store.session(session))
+            self._kept[session] = tuple(map(str, folders))
+        return self._kept[session]
 
     def _readable_names(self) -> tuple[str, ...]:
         return tuple(str(folder) for folder in self.readable())

@@ -57,7 +57,9 @@ def _digest(session: Session, options: Compaction, state: CallState) -> Digest |
     result = state.result
     if result is None or result.is_error or result.name in KEPT_TOOLS or result.name == "recall":
         return None
-    digest = digest_of(state.call, result, whole=lambda text: whole_text(session.store, text))
+    digest = digest_of(
+        state.call, result, whole=lambda text: whole_text(session.store, session.id, text)
+    )
     return digest if len(digest.text) > options.entry_characters else None
 
 

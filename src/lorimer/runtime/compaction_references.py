@@ -38,11 +38,13 @@ async def references_of(session: Session, digests: Sequence[Digest], *, write: b
             lambda _: f'{READ}(path="…")', every=True,
             how="Nothing is lost: each page is a file that read_file reads.",
         )  # fmt: skip
-    files, listing = await asyncio.to_thread(_files, agent.store, digests)
+    files, listing = await asyncio.to_thread(_files, agent.store, session.id, digests)
     return by_files(files, listing)
 
 
-def _files(store: Store, digests: Sequence[Digest]) -> tuple[dict[tuple[str, int], str], str]:
+def _files(
+    store: Store, session: str, digests: Sequence[Digest]
+) -> tuple[dict[tuple[str, int], str], str]:
     """Every page of a long result, and every long argument (page 0), as a file; and one file that
     lists all calls, with the short ones whole. Outside content keeps its tags."""
     out: dict[tuple[str, int], str] = {}
@@ -51,7 +53,7 @@ def _files(store: Store, digests: Sequence[Digest]) -> tuple[dict[tuple[str, int
         call = digest.call.id
         listed.append(f"=== {call}: {digest.result.name} → {digest.result.outcome}")
         if len(digest.call.raw) > WHOLE.small:
-            out[call, 0] = _file(store, digest.call.raw)
+            out[call, 0] = _file(store, session, digest.call.raw)
             listed.append(f"arguments: {out[call, 0]}")
         else:
             listed.append(f"arguments: {digest.call.raw}")
@@ -59,9 +61,9 @@ def _files(store: Store, digests: Sequence[Digest]) -> tuple[dict[tuple[str, int
             listed.append(_outside(digest, digest.text))
             continue
         for page in digest.pages:
-            out[call, page.number] = _file(store, _outside(digest, page.of(digest.text)))
+            out[call, page.number] = _file(store, session, _outside(digest, page.of(digest.text)))
             listed.append(f"page {page.number}: {out[call, page.number]}")
-    return out, _file(store, in_short_lines("\n".join(listed)))
+    return out, _file(store, session, in_short_lines("\n".join(listed)))
 
 
 def _outside(digest: Digest, text: str) -> str:
@@ -71,7 +73,7 @@ def _outside(digest: Digest, text: str) -> str:
     return text
 
 
-def _file(store: Store, text: str) -> str:
+def _file(store: Store, session: str, text: str) -> str:
     data = text.encode("utf-8", "surrogatepass")
     reference = store.put_blob(data, "text/plain; charset=utf-8", as_file=True)
-    return store.blob_path(reference) or reference
+    return store.kept_path(session, reference) or reference

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lorimer.core.messages import ResultPart, part_from_json
@@ -43,8 +44,8 @@ def surroundings_of(
         policy=agent.policy,
         units=units,
         workspace=agent.workspace,
-        scratch=agent.scratch,
-        readable=agent.readable,
+        scratch=agent.store.results_folder(record.id),
+        readable=lambda: (*agent.readable(), *(f for f in handed_on(agent, record) if f.is_dir())),
         roots=agent.roots,
         assessor=agent.assessor,
         guards=agent.guards,
@@ -79,6 +80,13 @@ def surroundings_of(
             if tool is not None:
                 count(around, tool, call.value if isinstance(call.value, dict) else {})
     return around
+
+
+def handed_on(agent: Agent, record: SessionRecord) -> tuple[Path, ...]:
+    """What the sessions above a sub-agent have kept: their results may be handed to it by path."""
+    above = (record.meta.get("parent"), (record.meta.get("copied") or {}).get("session"))
+    folders = (agent.store.results_folder(str(name)) for name in above if name)
+    return tuple(folder for folder in folders if folder is not None)
 
 
 def _sandbox_level() -> str:

@@ -31,6 +31,7 @@ class CallAssessor:
         readable: folders outside the roots whose reading is no concern (large results that the
             session itself keeps).
         readable_now: gives more such folders, those of the moment (skills).
+        kept_by: gives those where a session, by its id, keeps its own large results.
         trusted_folder: whether git may obey the configuration of the workspace; `None`: when the
             person has trusted it (`lorimer trust`).
         home: the home folder that `~` stands for; the user's own when it is empty.
@@ -40,11 +41,12 @@ class CallAssessor:
     trusted_folder: bool | None = None
     home: str = ""
     readable_now: Callable[[], Sequence[str]] | None = None
+    kept_by: Callable[[str], Sequence[str]] | None = None
 
-    @property
-    def _folders(self) -> tuple[str, ...]:
+    def _folders(self, facts: CallFacts) -> tuple[str, ...]:
         more = () if self.readable_now is None else tuple(self.readable_now())
-        return (*self.readable, *more)
+        kept = () if self.kept_by is None else tuple(self.kept_by(facts.session))
+        return (*self.readable, *more, *kept)
 
     @property
     def _home(self) -> str:
@@ -76,7 +78,7 @@ class CallAssessor:
         if traits.path_arguments:
             access = Access.READ if facts.effects is Effects.READ else Access.WRITE
             roots = [os.path.realpath(root) for root in facts.roots or (facts.cwd,)]
-            readable = [os.path.realpath(folder) for folder in self._folders]
+            readable = [os.path.realpath(folder) for folder in self._folders(facts)]
             for name in traits.path_arguments:
                 for given in _texts(arguments.get(name), name, found):
                     self._path(facts, given, access, roots, readable, found)
@@ -116,11 +118,11 @@ class CallAssessor:
                 text, cwd=facts.cwd, roots=roots, home=self._home, trusted_folder=trusted
             )
 
-        kept = [folder for folder in self._folders if folder in text]
+        kept = [folder for folder in self._folders(facts) if folder in text]
         if not kept:
             return look(text, roots)
         found = look(text, (*roots, *kept))
-        in_kept = [p for p in found.paths if self._kept(p.path)]
+        in_kept = [p for p in found.paths if self._kept(p.path, facts)]
         if not all(p.access is Access.READ for p in in_kept):
             return look(text, roots)
         reasons = _without_secrets_of(in_kept, found.reasons)
@@ -149,8 +151,8 @@ class CallAssessor:
 
         return trusted
 
-    def _kept(self, path: str) -> bool:
-        return any(is_below(path, os.path.realpath(folder)) for folder in self._folders)
+    def _kept(self, path: str, facts: CallFacts) -> bool:
+        return any(is_below(path, os.path.realpath(folder)) for folder in self._folders(facts))
 
     def _path(
         self, facts: CallFacts, given: str, access: Access, roots: Sequence[str],

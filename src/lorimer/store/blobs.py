@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
     from lorimer.store.sqlite import SqliteStore
 
 INLINE_BYTES = 64 * 1024
+_SAFE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,200}")
 
 
 class Blobs:
@@ -51,6 +54,44 @@ class Blobs:
                 f"Blob {reference} was changed on disk.", next="Run `lorimer audit verify`."
             )
         return data
+
+    def results(self, session: str) -> Path | None:
+        """The folder of what `session` itself has kept; it need not be there. No other session's
+        tools may look into it."""
+        if self._store.folder is None:
+            return None
+        name = session
+        if not _SAFE.fullmatch(name):
+            name = digest(name.encode())[:32]
+        return self._store.folder / "results" / name
+
+    def keep_for(self, session: str, reference: str) -> str | None:
+        """The file of `reference` in the folder of `session`, put there if need be."""
+        where, folder = self.path(reference), self.results(session)
+        if where is None or folder is None:
+            return where
+        file = self._file(reference)
+        target = folder / file.parent.name / file.name
+        if not target.exists():
+            try:
+                target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+                _link(file, target)
+            except OSError as fault:
+                raise StoreReadOnly(
+                    f"A result cannot be kept in {target.parent}: {fault.strerror}."
+                ) from fault
+        return str(target)
+
+    def kept_by(self, session: str, reference: str) -> bool:
+        """Whether `session` itself has kept `reference` as a file."""
+        folder = self.results(session)
+        if folder is None:
+            return True  # a store in memory has one process, and no files
+        try:
+            file = self._file(reference)
+        except StoreError:
+            return False
+        return (folder / file.parent.name / file.name).exists()
 
     def path(self, reference: str) -> str | None:
         if self._store.folder is None:
@@ -96,3 +137,17 @@ class Blobs:
             raise StoreReadOnly(
                 f"A blob cannot be written to {file.parent}: {fault.strerror}."
             ) from fault
+
+
+def _link(file: Path, target: Path) -> None:
+    """`file` under another name; a copy where the file system has no links."""
+    with suppress(FileExistsError):
+        try:
+            os.link(file, target)
+        except FileExistsError:
+            raise
+        except OSError:
+            descriptor, temporary = tempfile.mkstemp(dir=target.parent, prefix=".new-")
+            with os.fdopen(descriptor, "wb") as out:
+                out.write(file.read_bytes())
+            os.replace(temporary, target)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from pathlib import Path
 from typing import Any, Protocol
 
 from lorimer.core.approvals import ApprovalRecord, ApprovalState
@@ -353,6 +354,18 @@ class Store(Protocol):
 
     def blob_path(self, reference: str) -> str | None:
         """The file that holds a large blob; `None` for those inside the database."""
+        ...
+
+    def results_folder(self, session: str) -> Path | None:
+        """Where what `session` has kept lies as files, for its own tools and no other session's."""
+        ...
+
+    def kept_path(self, session: str, reference: str) -> str | None:
+        """The file of a large blob in the folder of `session`; put there if need be."""
+        ...
+
+    def kept_by(self, session: str, reference: str) -> bool:
+        """Whether `session` itself has kept the blob as a file."""
         ...
 
     async def lock_session(self, session: str, *, wait_s: float | None = 0.0) -> SessionLock:

@@ -377,6 +377,15 @@ class SqliteStore:
     def blob_path(self, reference: str) -> str | None:
         return self.blobs.path(reference)
 
+    def results_folder(self, session: str) -> Path | None:
+        return self.blobs.results(session)
+
+    def kept_path(self, session: str, reference: str) -> str | None:
+        return self.blobs.keep_for(session, reference)
+
+    def kept_by(self, session: str, reference: str) -> bool:
+        return self.blobs.kept_by(session, reference)
+
     async def lock_session(self, session: str, *, wait_s: float | None = 0.0) -> FileLock:
         return await lock_file(self.folder, "session", session, wait_s=wait_s)
 

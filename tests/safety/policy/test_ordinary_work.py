@@ -150,12 +150,14 @@ async def test_results_that_the_session_keeps_are_read_without_a_question(
 ) -> None:
     person = Person()
     store = tmp_path / "own" / "store.db"
+    model = ScriptedModel([])
     made = Agent(
-        ScriptedModel([call("read_file", path=str(tmp_path / "own" / "blobs" / "none")), "done"]),
-        usual_tools(), mode="ask", store=store, workspace=work, approver=person,
+        model, usual_tools(), mode="ask", store=store, workspace=work, approver=person,
     )  # fmt: skip
-    async with made:
-        (end,) = (await made.run("go")).calls
+    async with made, made.session() as session:
+        kept = tmp_path / "own" / "results" / session.id / "none"
+        model.add(call("read_file", path=str(kept)), "done")
+        (end,) = (await session.send("go")).calls
     assert not person.asked and end.code == "not_found"
 
 

@@ -71,7 +71,8 @@ def shell_home(context: ToolContext) -> tuple[Path, bool]:
     name = context.session
     if not _SAFE.fullmatch(name):
         name = digest(name.encode()).removeprefix("sha256:")[:32]
-    folder = context.scratch.parent / "shells" / name
+    beside = context.scratch.parent
+    folder = (beside.parent if beside.name == "results" else beside) / "shells" / name
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     folder.chmod(0o700)
     return folder, True

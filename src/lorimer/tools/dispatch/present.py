@@ -172,7 +172,7 @@ async def _preview(text: str, budget: Budget, around: Surroundings) -> str:
     first, first_cut = _clip(head, room, from_end=False)
     last, last_cut = _clip(tail, room, from_end=True)
     left_out = len(lines) - first_cut - last_cut
-    where = around.store.blob_path(reference)
+    where = around.store.kept_path(around.session, reference)
     if where is not None and "read_file" in around.registry:
         path = json.dumps(where, ensure_ascii=False)
         how = f"The whole text is in {where}; read it with read_file(path={path}, offset=…)."

@@ -33,7 +33,9 @@ def recorded_call(store: Store, session: str, call_id: str) -> RecordedCall | No
     result = part_from_json(record.result)
     assert isinstance(result, ResultPart)
     content = tuple(
-        replace(part, text=whole_text(store, part.text)) if isinstance(part, TextPart) else part
+        replace(part, text=whole_text(store, record.session, part.text))
+        if isinstance(part, TextPart)
+        else part
         for part in result.content
     )
     return RecordedCall(record.id, record.tool, record.raw, record.outcome, content)
@@ -71,9 +73,10 @@ def journaled_calls(store: Store, session: str) -> list[CallRecord]:
     return [*above, *store.calls(session)]
 
 
-def whole_text(store: Store, text: str) -> str:
+def whole_text(store: Store, session: str, text: str) -> str:
     """The text of a result without the tags of outside content, and whole where `text` is a preview
-    whose blob is there."""
+    whose blob is there. A text that names what `session` has not kept itself is no preview of
+    ours."""
     plain = unwrapped(text)
     found = _LEFT_OUT.search(plain)
     if found is None:
@@ -81,6 +84,8 @@ def whole_text(store: Store, text: str) -> str:
     where = found.group(1)
     file = _FILE.search(where)
     reference = where if file is None else f"sha256:{file.group(1)}{file.group(2)}"
+    if not store.kept_by(session, reference):
+        return plain
     try:
         return store.get_blob(reference).decode("utf-8", "surrogatepass")
     except (StoreError, UnicodeDecodeError):
